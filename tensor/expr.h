@@ -28,6 +28,7 @@ namespace tensmith {
 
 class ExprNode;
 class BufferNode;
+class StageNode;
 
 /// A reference to an immutable expression.
 class Expr : public Ref<ExprNode> {
@@ -246,15 +247,17 @@ enum class Scope : uint8_t {
 };
 
 /// Memory with a name, an element type and a row-major shape.
-class BufferNode : public Node {
+class BufferNode : public Shared {
  public:
   BufferNode(std::string name, DType dtype, std::vector<Expr> shape, Scope scope, int alignment)
-      : Node(NodeKind::kVar), name(std::move(name)), dtype(dtype), shape(std::move(shape)), scope(scope), alignment(alignment) {}
+      : name(std::move(name)), dtype(dtype), shape(std::move(shape)), scope(scope), alignment(alignment) {}
   const std::string name;
   const DType dtype;
   const std::vector<Expr> shape;
   const Scope scope;
   const int alignment;  ///< Units: bytes
+  /// The stage of a workload that defines this buffer, while that stage lives; null for all other buffers.
+  mutable const StageNode* stage = nullptr;
 };
 
 /// Shapes: `shape` in elements, row-major and dense; alignment in bytes of the first element.

@@ -16,15 +16,13 @@ enum class NodeKind : uint8_t {
 #undef TS_STMT_KIND
 };
 
-/// A node of the loop IR. Never changed after it was made.
-class Node {
+/// An object that `Ref` can share.
+class Shared {
  public:
-  explicit Node(NodeKind kind) : kind(kind) {}
-  Node(const Node&) = delete;
-  Node& operator=(const Node&) = delete;
-  virtual ~Node() = default;
-
-  const NodeKind kind;
+  Shared() = default;
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  virtual ~Shared() = default;
 
  private:
   template <typename T>
@@ -32,7 +30,14 @@ class Node {
   mutable std::atomic<uint32_t> uses_{0};
 };
 
-/// A shared pointer to an immutable node (or to any type with the same counter); null when default-constructed.
+/// A node of the loop IR. Never changed after it was made.
+class Node : public Shared {
+ public:
+  explicit Node(NodeKind kind) : kind(kind) {}
+  const NodeKind kind;
+};
+
+/// A shared pointer to an immutable node or other shared object; null when default-constructed.
 /// Threads: the count is atomic, so threads may share nodes.
 template <typename T>
 class Ref {
@@ -56,10 +61,10 @@ class Ref {
 
  private:
   void retain() {
-    if (node_) node_->uses_.fetch_add(1, std::memory_order_relaxed);
+    if (node_) static_cast<const Shared*>(node_)->uses_.fetch_add(1, std::memory_order_relaxed);
   }
   void release() {
-    if (node_ && node_->uses_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node_;
+    if (node_ && static_cast<const Shared*>(node_)->uses_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node_;
   }
   const T* node_ = nullptr;
 };

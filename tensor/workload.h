@@ -47,9 +47,10 @@ class StageNode;
 using Stage = Ref<StageNode>;
 
 /// One step of a workload. All outputs of a stage have the same axes.
-class StageNode : public Node {
+class StageNode : public Shared {
  public:
-  StageNode() : Node(NodeKind::kStore) {}
+  StageNode() = default;
+  ~StageNode() override;
   StageKind stage_kind = StageKind::kPlaceholder;
   std::string name;
   std::vector<Buffer> outputs;     ///< logical buffers: shape in elements, indexed by the axes' logical indices
@@ -61,6 +62,7 @@ class StageNode : public Node {
   std::vector<Expr> initial;       ///< reductions: start value over the axes in place of the reducer's identity (empty: identity); e.g. bias
   Stmt imperative;                 ///< kImperative: reads and writes logical buffers
   std::vector<Buffer> reads;       ///< kImperative: what it reads
+  std::vector<Stage> producers;    ///< the stages of all buffers that this one reads; keeps them alive
   bool is_constant = false;        ///< placeholders: content known at compile time (weights), so it may be packed
 };
 

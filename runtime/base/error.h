@@ -96,13 +96,9 @@ struct ThrowInternal {
 
 /// Throws UserError(id, message) unless `cond`; the message is only built on failure: `TS_USER_CHECK(n > 0, "bad-n") << "n is " << n;`
 #define TS_USER_CHECK(cond, id) \
-  if (cond) [[likely]] {        \
-  } else                        \
-    ::tensmith::detail::ThrowUser{id} & ::tensmith::detail::CheckStream()
+  (cond) ? (void)0 : ::tensmith::detail::ThrowUser{id} & ::tensmith::detail::CheckStream()
 /// Throws InternalError with file, line and condition unless `cond`. Always on.
-#define TS_CHECK(cond)   \
-  if (cond) [[likely]] { \
-  } else                 \
-    ::tensmith::detail::ThrowInternal{__FILE__, __LINE__, #cond} & ::tensmith::detail::CheckStream()
+#define TS_CHECK(cond) \
+  (cond) ? (void)0 : ::tensmith::detail::ThrowInternal{__FILE__, __LINE__, #cond} & ::tensmith::detail::CheckStream()
 /// Marks a place that cannot be reached.
 #define TS_UNREACHABLE() ::tensmith::detail::ThrowInternal{__FILE__, __LINE__, "unreachable"} & ::tensmith::detail::CheckStream()
