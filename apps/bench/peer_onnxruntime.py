@@ -4,25 +4,13 @@
 from collections.abc import Callable
 
 import onnxruntime as ort
+from open_dims import open_dims
 from peer import parse_request, serve
 
 REQUEST = parse_request()
 
 
-def symbolic_sizes() -> dict[str, int]:
-    """Sizes of the model's named dims, from the arrays."""
-    import onnx
-
-    sizes = {}
-    for value in onnx.load(REQUEST.model, load_external_data=False).graph.input:
-        array = REQUEST.inputs.get(value.name)
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.dim_param and array is not None:
-                sizes[dim.dim_param] = array.shape[axis]
-    return sizes
-
-
-SIZES = symbolic_sizes()  # before the clock starts
+SIZES = open_dims(REQUEST.model, {name: array.shape for name, array in REQUEST.inputs.items()})  # before the clock starts
 
 
 def session() -> ort.InferenceSession:
