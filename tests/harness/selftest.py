@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Checks the batch runner itself against a stand-in program that answers, crashes, hangs and lies on demand."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from batch import Answer, BatchError, Entry, Runner
+from scoreboard import finish
+
+STAND_IN = """#!{python}
+import json, os, sys, time
+_, verb, batch, listing, flag, results = sys.argv[:6]
+assert (verb, batch, flag) == ("verify", "--batch", "--json")
+with open(listing) as file, open(results, "w") as out:
+    for entry in json.load(file)["entries"]:
+        kind = entry["model"]
+        if kind == "usage":
+            sys.exit(2)
+        if kind == "abort":
+            os.abort()
+        if kind == "hang":
+            time.sleep(60)
+        if kind == "leave":
+            sys.exit(0)
+        out.write(json.dumps({{"id": entry["id"], "status": "pass", "reason": "", "text": ""}}) + "\\n")
+        out.flush()
+        if kind == "late":
+            sys.exit(1)
+"""
+
+
+def run(folder: Path, kinds: list[str], chunk: int = 100) -> list[str]:
+    """The statuses for entries of these kinds."""
+    program = folder / "stand-in"
+    program.write_text(STAND_IN.format(python=sys.executable))
+    program.chmod(0o755)
+    entries = [Entry(f"{i} {kind}", kind, (), None, 0.0, 0.0) for i, kind in enumerate(kinds)]
+    runner = Runner(program, folder / "work", jobs=2, chunk=chunk, patience_s=2.0)
+    answers: dict[str, Answer] = runner.run(entries)
+    return [answers[entry.id].status for entry in entries]
+
+
+def refuses(folder: Path) -> bool:
+    try:
+        run(folder, ["usage"])
+    except BatchError:
+        return True
+    return False
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        checks = {
+            "all answered": run(folder, ["ok"] * 5, chunk=2) == ["pass"] * 5,
+            "a crash loses one case": run(folder, ["ok", "abort", "ok", "abort"]) == ["pass", "crash", "pass", "crash"],
+            "a hang loses one case": run(folder, ["ok", "hang", "ok"]) == ["pass", "hang", "pass"],
+            "leaving early is a crash": run(folder, ["leave", "ok"]) == ["crash", "pass"],
+            "falling over at the end is a crash": run(folder, ["ok", "late"]) == ["pass", "crash"],
+            "a program without batch mode is an error": refuses(folder),
+        }
+    for what, holds in checks.items():
+        if not holds:
+            print(f"FAILED {what}")
+    return finish(sum(checks.values()), sum(not holds for holds in checks.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
