@@ -66,6 +66,7 @@ class Contestant:
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], self.patience_s)
         line = self.process.stdout.readline() if ready else ""
+        content: dict[str, Any]
         try:
             content = json.loads(line)
         except json.JSONDecodeError:

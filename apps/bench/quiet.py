@@ -75,5 +75,6 @@ def why_not_quiet(sample_s: float = 2.0) -> str | None:
     time.sleep(sample_s)
     seen = disturbance(start, read_clock([]))
     if seen.other > BUSY_LIMIT or seen.steal > STEAL_LIMIT:
-        return f"other processes use {seen.other:.0%} of the CPUs and {seen.steal:.0%} is stolen: expected at most {BUSY_LIMIT:.0%} and {STEAL_LIMIT:.0%}"
+        found = f"other processes use {seen.other:.0%} of the CPUs and {seen.steal:.0%} is stolen"
+        return f"{found}: expected at most {BUSY_LIMIT:.0%} and {STEAL_LIMIT:.0%}"
     return None
