@@ -64,7 +64,8 @@ std::string output_name(const std::string& name, size_t index, size_t count) { r
 }  // namespace
 
 StageNode::~StageNode() {
-  for (const Buffer& buffer : outputs) buffer->stage = nullptr;
+  for (const Buffer& buffer : outputs)
+    if (buffer->stage == this) buffer->stage = nullptr;
 }
 
 Reducer sum_reducer(DType dtype) { return simple_reducer("sum", dtype, BinaryOp::kAdd, make_zero(dtype)); }
