@@ -345,7 +345,8 @@ Expr cast(DType dtype, Expr value) {
     return IntImm::make(dtype, imm->value);
   }
   if (const auto* imm = value.as<FloatImm>(); imm && dtype.is_scalar() && dtype.is_float()) return FloatImm::make(dtype, imm->value);
-  return Cast::make(dtype.with_lanes(value.dtype().lanes), std::move(value));
+  const DType type = dtype.with_lanes(value.dtype().lanes);
+  return Cast::make(type, std::move(value));
 }
 
 Expr let(Var var, Expr value, Expr body) { return Let::make(std::move(var), std::move(value), std::move(body)); }
