@@ -9,6 +9,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 BUSY_LIMIT = 0.08  # share of all CPUs that others may use before the start
 OTHER_LIMIT = 0.04  # ... and during the run
 STEAL_LIMIT = 0.02
+SPREAD_LIMIT = 0.15  # of one program's rounds: beyond it something disturbed them, whatever it was
 LOAD_LIMIT = 1.0  # load average per CPU
 
 

@@ -26,10 +26,12 @@ def starts(row: dict[str, Any], ours: str) -> str:
     return " ".join([seconds, *(f"{times[name]:7.1f}" if name in times else f"{'-':>7}" for name in (ours, "onnxruntime"))])
 
 
-def remarks(head: dict[str, Any], row: dict[str, Any]) -> str:
+def remarks(row: dict[str, Any]) -> str:
     notes = list(row["notes"])
+    verdict = "forced" if row["judged"] else "not judged"
+    if row.get("unsteady"):
+        notes.append(f"unsteady rounds of {', '.join(row['unsteady'])}, {verdict}")
     if row.get("disturbed"):
-        verdict = "forced" if head["forced"] or row["judged"] else "not judged"
         notes.append(f"under load ({row['other_cpu']:.0%} others, {row['stolen_cpu']:.0%} stolen), {verdict}")
     return "; ".join(notes)
 
@@ -46,4 +48,4 @@ def print_table(head: dict[str, Any], rows: list[dict[str, Any]], ours: str, pee
     print(f"{'':{NAME_WIDTH}} {' | '.join(columns)} | compile s, start-up ms {ours}, onnxruntime")
     for row in rows:
         cells = [pair(row, name) for name in (ours, *peers)] + [ratio(row, peer) for peer in peers] + [starts(row, ours)]
-        print(f"{row['model']:{NAME_WIDTH}} {' | '.join(cells)}  {remarks(head, row)}".rstrip())
+        print(f"{row['model']:{NAME_WIDTH}} {' | '.join(cells)}  {remarks(row)}".rstrip())
