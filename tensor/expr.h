@@ -105,7 +105,8 @@ class Var : public Expr {
   Var() = default;
   explicit Var(std::string name, DType dtype = kInt64) : Expr(new VarNode(std::move(name), dtype)) {}
   explicit Var(const VarNode* node) : Expr(node) {}
-  const VarNode* operator->() const { return static_cast<const VarNode*>(get()); }
+  const VarNode* get() const { return static_cast<const VarNode*>(Expr::get()); }
+  const VarNode* operator->() const { return get(); }
   const std::string& name() const { return (*this)->name; }
 };
 

@@ -1,0 +1,52 @@
+/// The definition of a schedule primitive: everything that is known of it, in one file each under schedule/primitives/.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schedule/state.h"
+#include "schedule/step.h"
+
+namespace tensmith {
+
+enum class ArgKind : uint8_t { kStage, kLoop, kLoops, kNewName, kInt, kInts, kText };
+
+struct ArgSpec {
+  const char* name;
+  ArgKind kind;
+  const char* doc;
+  const char* default_text = nullptr;  ///< null: required
+  std::vector<std::string> allowed = {};
+};
+
+/// An example that tests and documentation are generated from: steps on one of the sample workloads of tests.
+struct PrimitiveSample {
+  const char* workload;            ///< name of a workload of tests/support/workloads.h
+  std::vector<std::string> steps;  ///< text form; the last one is the primitive itself
+};
+
+struct PrimitiveDef {
+  std::string name;
+  std::string doc;      ///< first line: what it does; then `Rewrite:` before --> after
+  std::string halide, tvm;  ///< counterparts
+  std::vector<ArgSpec> args;
+  /// Why the step is illegal, or ok. Never throws: search calls it often. Stages and loops named exist when it is called.
+  std::function<Result<void>(const ScheduleState&, const Step&)> check;
+  /// Carries the step out; may assume that `check` passed.
+  std::function<void(ScheduleState&, const Step&)> apply;
+  std::vector<PrimitiveSample> samples = {};
+};
+
+/// All primitives, one explicit list (primitives/primitive_list.cpp), alphabetical.
+std::span<const PrimitiveDef* const> all_primitives();
+/// Null when unknown.
+const PrimitiveDef* find_primitive(const std::string& name);
+
+/// Fills in defaults and checks names and kinds of arguments against the schema, and that stages and loops exist.
+Result<Step> check_schema(const ScheduleState& state, const Step& step);
+/// Schema, legality, then application. The state is unchanged on failure.
+Result<void> apply_step(ScheduleState& state, const Step& step);
+
+}  // namespace tensmith

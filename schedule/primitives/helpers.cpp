@@ -1,0 +1,48 @@
+#include "schedule/primitives/helpers.h"
+
+#include <algorithm>
+
+#include "tensor/walk.h"
+
+namespace tensmith {
+
+Result<void> check_has_loops(const StageState& stage) {
+  if (stage.stage->stage_kind == StageKind::kPlaceholder)
+    return Failure{"no-loops", "stage " + stage.name + " is an input and has no loops; use cache_read to get a stage that copies it"};
+  if (stage.stage->stage_kind == StageKind::kImperative)
+    return Failure{"no-loops", "stage " + stage.name + " is written out as statements and has no loops to schedule"};
+  if (stage.attach == AttachKind::kInlined) return Failure{"no-loops", "stage " + stage.name + " is inlined; use compute_root first"};
+  return {};
+}
+
+Result<void> check_new_loop(const StageState& stage, const std::string& name) {
+  for (const LoopVar& loop : stage.loops)
+    if (loop.name == name) return Failure{"duplicate-loop", "stage " + stage.name + " already has a loop '" + name + "'; choose another name"};
+  return {};
+}
+
+Result<void> check_not_attach_point(const ScheduleState& state, const StageState& stage, const std::string& loop) {
+  for (const StageState& other : state.stages)
+    if (other.attach == AttachKind::kAt && other.attach_stage == stage.name && other.attach_loop == loop)
+      return Failure{"attach-point", "stage " + other.name + " is computed at " + stage.name + "." + loop + "; schedule this loop before that step"};
+  return {};
+}
+
+void redirect_reads(ScheduleState& state, const BufferNode* from, const Buffer& to, const std::string& except) {
+  const BufferMap map{{from, to}};
+  for (StageState& s : state.stages) {
+    if (s.name == except) continue;
+    const std::vector<Buffer> reads = read_buffers(*s.stage);
+    if (std::none_of(reads.begin(), reads.end(), [&](const Buffer& b) { return b.get() == from; })) continue;
+    s.stage = rebuild_stage(s.stage, [&](StageNode& node) {
+      for (Expr& body : node.bodies) body = substitute_buffers(body, map);
+      for (Expr& initial : node.initial) initial = substitute_buffers(initial, map);
+      node.where = substitute_buffers(node.where, map);
+      node.imperative = substitute_buffers(node.imperative, map);
+      for (Buffer& buffer : node.reads)
+        if (buffer.get() == from) buffer = to;
+    });
+  }
+}
+
+}  // namespace tensmith

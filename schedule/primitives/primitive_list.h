@@ -1,0 +1,28 @@
+/// The explicit list of primitives, one line each.
+#pragma once
+
+#include "schedule/primitive_def.h"
+
+namespace tensmith {
+
+const PrimitiveDef& cache_read_primitive();
+const PrimitiveDef& cache_write_primitive();
+const PrimitiveDef& compute_at_primitive();
+const PrimitiveDef& compute_inline_primitive();
+const PrimitiveDef& compute_root_primitive();
+const PrimitiveDef& decompose_reduction_primitive();
+const PrimitiveDef& fuse_primitive();
+const PrimitiveDef& parallel_primitive();
+const PrimitiveDef& pragma_primitive();
+const PrimitiveDef& prefetch_primitive();
+const PrimitiveDef& reorder_primitive();
+const PrimitiveDef& rfactor_primitive();
+const PrimitiveDef& set_scope_primitive();
+const PrimitiveDef& split_primitive();
+const PrimitiveDef& storage_align_primitive();
+const PrimitiveDef& tile_primitive();
+const PrimitiveDef& transform_layout_primitive();
+const PrimitiveDef& unroll_primitive();
+const PrimitiveDef& vectorize_primitive();
+
+}  // namespace tensmith

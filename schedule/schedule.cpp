@@ -1,0 +1,79 @@
+#include "schedule/schedule.h"
+
+#include "schedule/primitive_def.h"
+
+namespace tensmith {
+
+Schedule::Schedule(Workload workload) : workload_(std::move(workload)), state_(initial_state(workload_)) {}
+
+Result<void> Schedule::try_apply(const Step& step) {
+  Result<Step> full = check_schema(state_, step);
+  if (!full) return full.failure();
+  if (Result<void> done = apply_step(state_, *full); !done) return done;
+  steps_.push_back(*full);
+  return {};
+}
+
+void Schedule::apply(const Step& step) {
+  const Result<void> done = try_apply(step);
+  if (done) return;
+  std::string marked;
+  if (const StepArg* stage = step.find("stage"); stage && std::holds_alternative<std::string>(*stage))
+    if (const StepArg* loop = step.find("loop"); loop && std::holds_alternative<std::string>(*loop))
+      marked = std::get<std::string>(*stage) + "." + std::get<std::string>(*loop);
+  throw ScheduleError(done.failure().id, "schedule " + workload_.name + ": " + tensmith::to_string(step) + ": " + done.failure().message + "\n" +
+                                             loop_nest_text(state_, marked));
+}
+
+void Schedule::split(const std::string& stage, const std::string& loop, int64_t factor, const std::string& outer, const std::string& inner,
+                     Tail tail) {
+  apply({"split", {{"stage", stage}, {"loop", loop}, {"factor", factor}, {"outer", outer}, {"inner", inner}, {"tail", std::string(tensmith::to_string(tail))}}});
+}
+void Schedule::fuse(const std::string& stage, const std::vector<std::string>& loops, const std::string& fused) {
+  apply({"fuse", {{"stage", stage}, {"loops", loops}, {"fused", fused}}});
+}
+void Schedule::reorder(const std::string& stage, const std::vector<std::string>& loops) {
+  apply({"reorder", {{"stage", stage}, {"loops", loops}}});
+}
+void Schedule::vectorize(const std::string& stage, const std::string& loop) { apply({"vectorize", {{"stage", stage}, {"loop", loop}}}); }
+void Schedule::unroll(const std::string& stage, const std::string& loop) { apply({"unroll", {{"stage", stage}, {"loop", loop}}}); }
+void Schedule::parallel(const std::string& stage, const std::string& loop) { apply({"parallel", {{"stage", stage}, {"loop", loop}}}); }
+void Schedule::tile(const std::string& stage, const std::vector<std::string>& rows, const std::string& columns, int64_t lanes) {
+  apply({"tile", {{"stage", stage}, {"rows", rows}, {"columns", columns}, {"lanes", lanes}}});
+}
+void Schedule::compute_at(const std::string& stage, const std::string& consumer, const std::string& loop) {
+  apply({"compute_at", {{"stage", stage}, {"consumer", consumer}, {"at", loop}}});
+}
+void Schedule::compute_inline(const std::string& stage) { apply({"compute_inline", {{"stage", stage}}}); }
+void Schedule::compute_root(const std::string& stage) { apply({"compute_root", {{"stage", stage}}}); }
+void Schedule::cache_read(const std::string& stage, const std::string& consumer, const std::string& name) {
+  apply({"cache_read", {{"stage", stage}, {"consumer", consumer}, {"name", name}}});
+}
+void Schedule::cache_write(const std::string& stage, const std::string& name) { apply({"cache_write", {{"stage", stage}, {"name", name}}}); }
+void Schedule::rfactor(const std::string& stage, const std::string& loop, const std::string& name) {
+  apply({"rfactor", {{"stage", stage}, {"loop", loop}, {"name", name}}});
+}
+void Schedule::decompose_reduction(const std::string& stage, const std::string& loop) {
+  apply({"decompose_reduction", {{"stage", stage}, {"loop", loop}}});
+}
+void Schedule::transform_layout(const std::string& stage, const std::string& layout, int64_t output) {
+  apply({"transform_layout", {{"stage", stage}, {"layout", layout}, {"output", output}}});
+}
+void Schedule::set_scope(const std::string& stage, const std::string& scope) { apply({"set_scope", {{"stage", stage}, {"scope", scope}}}); }
+void Schedule::storage_align(const std::string& stage, int64_t elements) {
+  apply({"storage_align", {{"stage", stage}, {"elements", elements}}});
+}
+void Schedule::prefetch(const std::string& stage, const std::string& producer, const std::string& loop, int64_t distance) {
+  apply({"prefetch", {{"stage", stage}, {"producer", producer}, {"loop", loop}, {"distance", distance}}});
+}
+void Schedule::pragma(const std::string& stage, const std::string& loop, const std::string& key, int64_t value) {
+  apply({"pragma", {{"stage", stage}, {"loop", loop}, {"key", key}, {"value", value}}});
+}
+
+std::string Schedule::to_string() const {
+  std::string text;
+  for (const Step& step : steps_) text += tensmith::to_string(step) + "\n";
+  return text;
+}
+
+}  // namespace tensmith

@@ -1,0 +1,56 @@
+/// A schedule: a workload plus a list of steps. It never changes what is computed, only when, where and in what order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/state.h"
+#include "schedule/step.h"
+
+namespace tensmith {
+
+/// Builds up a list of legal steps. Each method appends one step (see schedule/primitives/ for what each does) and throws
+/// ScheduleError with the loop nest when it is illegal; `try_apply` returns the reason instead.
+/// Loops are named; split and fuse name their results.
+class Schedule {
+ public:
+  explicit Schedule(Workload workload);
+
+  const Workload& workload() const { return workload_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  const ScheduleState& state() const { return state_; }
+
+  Result<void> try_apply(const Step& step);
+  void apply(const Step& step);
+
+  void split(const std::string& stage, const std::string& loop, int64_t factor, const std::string& outer, const std::string& inner,
+             Tail tail = Tail::kPeel);
+  void fuse(const std::string& stage, const std::vector<std::string>& loops, const std::string& fused);
+  void reorder(const std::string& stage, const std::vector<std::string>& loops);
+  void vectorize(const std::string& stage, const std::string& loop);
+  void unroll(const std::string& stage, const std::string& loop);
+  void parallel(const std::string& stage, const std::string& loop);
+  void tile(const std::string& stage, const std::vector<std::string>& rows, const std::string& columns, int64_t lanes);
+  void compute_at(const std::string& stage, const std::string& consumer, const std::string& loop);
+  void compute_inline(const std::string& stage);
+  void compute_root(const std::string& stage);
+  void cache_read(const std::string& stage, const std::string& consumer, const std::string& name);
+  void cache_write(const std::string& stage, const std::string& name);
+  void rfactor(const std::string& stage, const std::string& loop, const std::string& name);
+  void decompose_reduction(const std::string& stage, const std::string& loop);
+  void transform_layout(const std::string& stage, const std::string& layout, int64_t output = 0);
+  void set_scope(const std::string& stage, const std::string& scope);
+  void storage_align(const std::string& stage, int64_t elements);
+  void prefetch(const std::string& stage, const std::string& producer, const std::string& loop, int64_t distance);
+  void pragma(const std::string& stage, const std::string& loop, const std::string& key, int64_t value);
+
+  /// The steps, one a line.
+  std::string to_string() const;
+
+ private:
+  Workload workload_;
+  std::vector<Step> steps_;
+  ScheduleState state_;
+};
+
+}  // namespace tensmith

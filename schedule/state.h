@@ -1,0 +1,98 @@
+/// What the steps of a schedule have made of a workload so far: for each stage its loops, where it is computed, how it is stored.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "tensor/layout.h"
+#include "tensor/workload.h"
+
+namespace tensmith {
+
+/// What happens where the factor of a split does not divide the extent.
+enum class Tail : uint8_t {
+  kGuard,         ///< the inner body runs under a condition
+  kPeel,          ///< the last, shorter piece gets a body of its own
+  kShiftInwards,  ///< the last piece starts earlier and computes some elements twice (not for reduction loops)
+  kPad,           ///< the tail computes elements that nobody reads; storage is rounded up (only stages that are not outputs)
+};
+const char* to_string(Tail tail);
+Result<Tail> parse_tail(std::string_view text);
+
+/// A loop of a stage, made from an axis or by split and fuse.
+struct LoopVar {
+  std::string name;
+  bool is_reduce = false;
+  ForKind kind = ForKind::kSerial;
+  Attrs attrs = {};
+};
+
+/// How a loop came from others. Indices into StageState::loops.
+struct LoopRelation {
+  enum class Kind : uint8_t { kSplit, kFuse } kind;
+  int whole;         ///< kSplit: the loop that was split; kFuse: the result
+  int outer, inner;  ///< kSplit: the results; kFuse: the two that were fused
+  int64_t factor = 0;
+  Tail tail = Tail::kGuard;
+};
+
+enum class AttachKind : uint8_t { kRoot, kInlined, kAt };
+
+struct StageState {
+  std::string name;
+  Stage stage;
+  std::vector<LoopVar> loops;
+  std::vector<int> axis_loops, reduce_loops;  ///< the loops of the stage's own axes, before any split
+  std::vector<LoopRelation> relations;        ///< oldest first
+  std::vector<int> order;                     ///< the loops that exist now, outermost first
+  AttachKind attach = AttachKind::kRoot;
+  std::string attach_stage, attach_loop;      ///< kAt
+  std::optional<Scope> scope;                 ///< unset: chosen by lowering from the size
+  std::vector<Layout> layouts;                ///< one per output; rank 0 Layout (default) stands for row-major
+  int64_t align_elements = 0;                 ///< storage_align: physical row length is this far from a multiple of 4 KiB; 0 off
+  int init_loop = -1;                         ///< decompose_reduction: loop at which the start value is stored; -1: outermost reduce loop
+
+  /// Index into `loops` of a current loop with that name, or -1.
+  int find_loop(const std::string& loop_name) const;
+  /// Position in `order`, or -1.
+  int order_position(int loop) const;
+  /// The relation that made `loop` disappear (it was split or fused), or null.
+  const LoopRelation* consumer_of(int loop) const;
+  /// The relation that made `loop`, or null for an axis.
+  const LoopRelation* maker_of(int loop) const;
+  /// The layout of an output, row-major made explicit.
+  Layout layout_of(int output) const;
+};
+
+/// The whole state. Copies share stages.
+struct ScheduleState {
+  std::string name;
+  std::vector<StageState> stages;  ///< producers first, placeholders included
+  std::vector<Buffer> inputs, outputs;
+  std::vector<Var> dims;
+
+  StageState* find(const std::string& stage_name);
+  const StageState* find(const std::string& stage_name) const;
+  /// The stage that owns a logical buffer, or -1.
+  int producer_of(const BufferNode* buffer) const;
+  /// Stages that read the outputs of stage `index`.
+  std::vector<int> consumers_of(int index) const;
+  bool is_output(int index) const;
+  /// A stage name that is not taken: `base`, `base_1`, ...
+  std::string unique_name(const std::string& base) const;
+};
+
+/// Fresh state: all stages computed at root with serial loops in axis order, reduce loops innermost.
+ScheduleState initial_state(const Workload& workload);
+/// The state of one stage with its axes as loops.
+StageState fresh_stage(const Stage& stage, const std::string& name);
+
+/// Copies of a stage with changes, for steps that rewrite the workload. `edit` may change everything but identity.
+Stage rebuild_stage(const Stage& stage, const std::function<void(StageNode&)>& edit);
+
+/// The loop nests with their stages as text, `marked` with an arrow (for error messages): `stage.loop`.
+std::string loop_nest_text(const ScheduleState& state, const std::string& marked = {});
+
+}  // namespace tensmith
