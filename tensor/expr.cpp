@@ -182,7 +182,7 @@ Expr load(const Buffer& buffer, std::vector<Expr> indices) {
 }
 
 bool as_const_int(const Expr& e, int64_t* value) {
-  if (!e) return false;
+  if (e.get() == nullptr) return false;  // not !e, which makes an expression
   if (const auto* broadcast = e.as<Broadcast>()) return as_const_int(broadcast->value, value);
   const auto* imm = e.as<IntImm>();
   if (imm) *value = imm->value;

@@ -185,7 +185,7 @@ Workload make_workload(std::string name, std::vector<Tensor> inputs, std::vector
     for (const Axis& axis : stage->axes) bound.insert(axis.var.operator->());
     for (const Axis& axis : stage->reduce_axes) bound.insert(axis.var.operator->());
     const auto scan = [&](const Expr& e) {
-      if (!e) return;
+      if (e.get() == nullptr) return;  // not !e, which makes an expression
       std::unordered_set<const VarNode*> local;
       visit(e, [&](const Expr& node) {
         if (const auto* binding = node.as<Let>()) local.insert(binding->var.operator->());
