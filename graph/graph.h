@@ -4,6 +4,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -21,7 +24,8 @@ struct TensorType {
   DType dtype;
   std::vector<Expr> shape;
   /// For small integer or bool tensors (rank 0 or 1, at most 64 elements) whose elements are known as expressions over symbolic
-  /// dims: the elements. This is how Shape -> Gather -> Concat -> Reshape chains are understood. Empty: unknown.
+  /// dims: the elements, each a kInt64 expression (a bool is 0 or 1). This is how Shape -> Gather -> Concat -> Reshape chains are
+  /// understood. Empty: unknown (or no elements).
   std::vector<Expr> value;
 
   int rank() const { return static_cast<int>(shape.size()); }
@@ -31,8 +35,14 @@ struct TensorType {
 };
 /// Text form `f32[1, 3, s, 224]`.
 std::string to_string(const TensorType& type);
-/// Same dtype and provably the same dims.
+/// Text form of a dim: `s`, `s + 1`, `floor_div(s, 2)`; names as they are in the graph.
+std::string dim_to_string(const Expr& dim);
+/// Whether two dims are provably the same (by identity, by structure, or after simplification).
+bool same_dim(const Expr& a, const Expr& b);
+/// Same dtype and provably the same dims; `value` does not count.
 bool same_type(const TensorType& a, const TensorType& b);
+/// A type with constant dims.
+TensorType static_type(DType dtype, const std::vector<int64_t>& shape);
 
 /// An attribute: int, float, string, lists of them, tensor, element type, or a subgraph (If, Loop, Scan).
 using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>,
@@ -55,6 +65,8 @@ class AttrMap {
   const Constant* get_tensor(const std::string& name) const;
   std::shared_ptr<Graph> get_graph(const std::string& name) const;
 
+  /// A list of strings; empty when absent.
+  std::vector<std::string> get_strings(const std::string& name) const;
   const std::map<std::string, AttrValue>& all() const { return values_; }
 
  private:
@@ -119,6 +131,8 @@ class Graph {
   friend class GraphEditor;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::vector<std::vector<Use>>> uses_;  // by node, output
+  std::unordered_set<std::string> value_names_;      // of all alive outputs
+  std::unordered_map<std::string, int> next_suffix_;  // where the search for a free name goes on
   int64_t alive_ = 0;
 };
 
@@ -128,19 +142,26 @@ class GraphEditor {
   explicit GraphEditor(Graph& graph) : graph_(graph) {}
   const Graph& graph() const { return graph_; }
 
-  /// Adds a node and infers its types. Errors: UserError naming the node when the operator's rule refuses.
-  NodeId add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {});
+  /// Adds a node and infers its types. `num_outputs` is how many outputs are asked for (InferContext::num_outputs); -1: the fewest
+  /// that the operator has. Errors: UserError (UnsupportedError for ids that start with "unsupported-" or "dynamic-") naming the node
+  /// when the operator's rule refuses; the graph is then as before.
+  NodeId add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {}, int num_outputs = -1);
   /// The same by operator name (domain "" and the internal ones); for passes and tests.
-  NodeId add(const std::string& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {});
+  NodeId add(const std::string& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {}, int num_outputs = -1);
+  /// The same without throwing. Errors: a Failure with the rule's id and the full text.
+  Result<NodeId> try_add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {}, int num_outputs = -1);
   Value add_input(const std::string& name, TensorType type);
   Value add_constant(Constant value, const std::string& name = {});
   /// All uses of `from`, graph outputs included, become uses of `to`. Errors: InternalError when the types differ.
   void replace_uses(Value from, Value to);
   void set_input(NodeId node, int input, Value value);
   void set_attr(NodeId node, const std::string& attr, AttrValue value);
+  void erase_attr(NodeId node, const std::string& attr);
   void set_outputs(std::vector<Value> outputs, std::vector<std::string> names);
-  /// Names an output of a node as in the model.
+  /// Names an output of a node as in the model. A node that has the name already gets a derived one instead.
   void set_output_name(Value v, const std::string& name);
+  /// A symbolic dim of that name: the one in Graph::dims, else a new one that is added there.
+  Var dim(const std::string& name);
   /// Replaces symbolic dims by numbers and infers all types again.
   void bind_dims(const std::map<std::string, int64_t>& sizes);
   /// Infers the types of the node and of all that follow from it again.
@@ -151,14 +172,35 @@ class GraphEditor {
   int erase_dead();
 
  private:
+  NodeId insert(std::unique_ptr<Node> node);
+  std::string free_name(const std::string& wanted);
+  void remove_use(Value value, Graph::Use use);
+  void substitute_dims(const std::unordered_map<const VarNode*, Expr>& map);
+
   Graph& graph_;
 };
 
 /// Types, uses, acyclicity, names. Errors: a Failure "graph-..." naming node and rule.
 Result<void> verify(const Graph& graph);
-/// Stable text that `parse_graph` reads back (large constants as shape and digest plus a side table).
+
+/// A hash of type, shape and content (stable from run to run).
+std::string digest(const Constant& value);
+/// The large constants of a graph by digest, beside a text that only names them.
+using ConstantTable = std::map<std::string, Constant>;
+/// All constants of the graph and its subgraphs that `to_string` does not write out.
+ConstantTable large_constants(const Graph& graph);
+
+/// How a graph is printed.
+struct PrintOptions {
+  int64_t max_inline = 64;   ///< constants with more elements are printed by digest
+  bool all_content = false;  ///< write the content of large constants too (base64), so that the text stands alone
+};
+/// Stable text that `parse_graph` reads back (large constants as type and digest, see ConstantTable).
 std::string to_string(const Graph& graph);
-/// Errors: a Failure "parse-error" with line and column.
+std::string to_string(const Graph& graph, const PrintOptions& options);
+/// Errors: a Failure "parse-error" with line and column (also for a digest that the table lacks, and for types that the operators'
+/// rules do not give).
 Result<Graph> parse_graph(std::string_view text);
+Result<Graph> parse_graph(std::string_view text, const ConstantTable& constants);
 
 }  // namespace tensmith::graph

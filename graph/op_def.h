@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "graph/graph.h"
 #include "tensor/workload.h"
@@ -54,8 +56,10 @@ struct InferContext {
 
   const TensorType& input(int i) const { return *inputs.at(i); }
   bool has(int i) const { return i < static_cast<int>(inputs.size()) && inputs[i] != nullptr; }
-  /// Elements of an integer input as expressions: from its constant, or from TensorType::value. Null when unknown.
+  /// Elements of an integer or bool input as kInt64 expressions: from its constant, or from TensorType::value. Null when unknown.
   std::optional<std::vector<Expr>> int_values(int i) const;
+  /// A dim that only the data decides (NonZero, Unique ...): the one the node has already, else a new variable named after the node.
+  Expr data_dim(int output, int axis) const;
 };
 
 /// What a compute rule sees.
@@ -84,6 +88,11 @@ struct RefTensor {
   void set(int64_t index, double value);
 };
 RefTensor make_ref_tensor(DType dtype, std::vector<int64_t> shape);
+/// Conversions between stored data and reference tensors (rounding floats, wrapping integers).
+RefTensor to_ref_tensor(const Constant& value);
+Constant to_constant(const RefTensor& value);
+/// Rounds floats to their type in place, wraps integers to their width.
+void round_to_dtype(RefTensor& tensor);
 
 /// What a reference rule sees: plain loops in double, written independently of `compute`.
 struct ReferenceContext {
@@ -140,6 +149,12 @@ struct OpDef {
   std::function<double(const InferContext&)> flops = nullptr;
   std::vector<OpSample> samples = {};
 };
+
+/// Checks arity, attributes and element types by the definition, then runs the type rule; dims come back simplified.
+/// Errors: a Failure whose text names operator, node, input or attribute.
+Result<std::vector<TensorType>> infer_types(const InferContext& context);
+/// How many inputs must be given, at least (optional inputs at the end not counted).
+int min_inputs(const OpDef& op);
 
 /// All operators: one explicit list (graph/ops/op_list.cpp), in alphabetical order.
 std::span<const OpDef* const> all_ops();

@@ -1,0 +1,51 @@
+#include "graph/ops/op_list.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tensmith::graph {
+
+namespace {
+
+/// All definitions, by domain and name. Built once; the addresses stay.
+const std::vector<OpDef>& definitions() {
+  static const std::vector<OpDef> all = [] {
+    std::vector<OpDef> list;
+    const auto add = [&](OpDef op) { list.push_back(std::move(op)); };
+    [[maybe_unused]] const auto add_table = [&](std::vector<OpDef> table) {
+      for (OpDef& op : table) list.push_back(std::move(op));
+    };
+    // One line per operator file, alphabetical: add(ops::softmax()); or add_table(ops::unary());
+    add(ops::constant());
+    add(ops::input());
+    std::sort(list.begin(), list.end(), [](const OpDef& a, const OpDef& b) { return std::tie(a.domain, a.name) < std::tie(b.domain, b.name); });
+    for (size_t k = 1; k < list.size(); ++k)
+      TS_CHECK(list[k].name != list[k - 1].name || list[k].domain != list[k - 1].domain) << "operator " << list[k].name << " is defined twice";
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::span<const OpDef* const> all_ops() {
+  static const std::vector<const OpDef*> pointers = [] {
+    std::vector<const OpDef*> list;
+    for (const OpDef& op : definitions()) list.push_back(&op);
+    return list;
+  }();
+  return pointers;
+}
+
+const OpDef* find_op(std::string_view name, std::string_view domain) {
+  using Key = std::pair<std::string_view, std::string_view>;
+  static const std::map<Key, const OpDef*> index = [] {
+    std::map<Key, const OpDef*> map;
+    for (const OpDef& op : definitions()) map.emplace(Key{op.domain, op.name}, &op);
+    return map;
+  }();
+  const auto found = index.find(Key{domain == "ai.onnx" ? "" : domain, name});
+  return found == index.end() ? nullptr : found->second;
+}
+
+}  // namespace tensmith::graph
