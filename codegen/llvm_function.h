@@ -1,0 +1,155 @@
+/// Emission of one loop IR function (or the body of one of its parallel loops) as LLVM IR. Internal to codegen/.
+#pragma once
+
+#include <llvm/ADT/STLFunctionalExtras.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "codegen/llvm_registers.h"
+#include "codegen/llvm_values.h"
+#include "tensor/stmt.h"
+
+namespace tensmith {
+
+/// What all functions of a module share.
+struct ModuleContext {
+  llvm::Module& module;
+  const Target& target;
+  Isa isa;
+  bool contract_fma = true;
+  llvm::AttributeList attributes;                  ///< of every function
+  std::map<std::string, llvm::Function*> program;  ///< the functions of the loop program by name
+  llvm::StructType* context_type = nullptr;        ///< tensmith_context
+};
+
+/// Where a buffer's elements are: in memory, or in registers.
+struct BufferPlace {
+  llvm::Value* pointer = nullptr;
+  RegisterTile* registers = nullptr;
+  llvm::MDNode* scope = nullptr;    ///< !alias.scope of accesses
+  llvm::MDNode* noalias = nullptr;  ///< !noalias of accesses: the scopes of all other buffers
+  bool read_only = false;
+};
+
+/// Emits into one llvm::Function. Expression values are remembered within a statement, so shared subexpressions are emitted once.
+class FunctionEmitter {
+ public:
+  FunctionEmitter(ModuleContext& module, llvm::Function* function);
+
+  /// The whole function: binds the parameters, emits the body, returns 0.
+  void emit_function(const LoopFunction& f);
+
+ private:
+  struct Memo {
+    const ExprNode* node;
+    bool index_mode;
+    friend bool operator==(const Memo&, const Memo&) = default;
+  };
+  struct MemoHash {
+    size_t operator()(const Memo& m) const { return std::hash<const void*>()(m.node) * 2 + m.index_mode; }
+  };
+
+  // llvm_stmt.cpp
+  void emit(const Stmt& s);
+  void emit_for(const For& loop);
+  void emit_serial_loop(const Var& var, llvm::Value* begin, llvm::Value* end, bool runs, const Stmt& body);
+  void emit_while(const While& loop);
+  void emit_if(const If& branch);
+  void emit_allocate(const Allocate& alloc);
+  void emit_assert(const Assert& check);
+  void emit_evaluate(const Evaluate& e);
+  /// Continues when `ok` holds; otherwise frees what is allocated and returns `code`.
+  void return_unless(llvm::Value* ok, llvm::Value* code);
+  void emit_frees();
+  llvm::BasicBlock* new_block(const char* name);
+  llvm::AllocaInst* entry_alloca(llvm::Type* type, llvm::Align align, const std::string& name);
+
+  // llvm_parallel.cpp
+  void emit_parallel(const For& loop);
+  llvm::Value* context_field(unsigned index);
+  llvm::Value* has_threads();
+
+  // llvm_expr.cpp
+  llvm::Value* emit(const Expr& e);
+  /// As part of an address or a loop bound: 64-bit sums may not overflow there.
+  llvm::Value* emit_index(const Expr& e);
+  llvm::Value* emit_node(const Expr& e);
+  llvm::Value* emit_binary(const Binary& e);
+  llvm::Value* emit_select(const Select& e);
+  llvm::Value* emit_let(const Let& e);
+  llvm::Value* emit_lane_limit(const Binary& e);
+  /// Evaluates `fn` in a block of its own that runs only when `cond` holds; otherwise the result is `otherwise`.
+  llvm::Value* guarded(llvm::Value* cond, llvm::Value* otherwise, llvm::function_ref<llvm::Value*()> fn);
+  size_t memo_mark() const { return memo_order_.size(); }
+  void memo_rollback(size_t mark);
+  void new_statement() { memo_rollback(0); }
+  bool is_nonnegative(const Expr& e) const;
+
+  // llvm_memory.cpp
+  llvm::Value* emit_load(const Load& e);
+  void emit_store(const Store& s);
+  llvm::Value* address(const Buffer& buffer, const Expr& index);
+  /// Sum of a value (null: 0) and a constant, so that accesses that differ by a constant share one address computation.
+  std::pair<llvm::Value*, int64_t> linear(const Expr& e);
+  llvm::Value* vector_address(const Buffer& buffer, const Expr& index);
+  llvm::Value* load_vector(const BufferPlace& place, DType element, llvm::Value* pointer, int lanes, llvm::Value* mask);
+  llvm::Value* load_strided(const BufferPlace& place, DType element, llvm::Value* pointer, int64_t stride, int lanes);
+  llvm::Instruction* annotate(const BufferPlace& place, llvm::Instruction* access);
+  /// The mask a load needs: its predicate and, when it may be out of bounds, the lanes that the surrounding selects take.
+  llvm::Value* load_mask(const Load& e, int lanes);
+  const BufferPlace& place_of(const Buffer& buffer) const;
+
+  // llvm_call.cpp
+  llvm::Value* emit_call(const Call& e);
+  llvm::Value* emit_pure_call(const Call& e);
+  llvm::Value* emit_float_function(const Call& e);
+  llvm::Value* emit_bit_function(const Call& e);
+  llvm::Value* emit_vector_function(const Call& e);
+  llvm::Value* emit_address_function(const Call& e);
+  llvm::Value* emit_extern(const Call& e);
+  llvm::Value* emit_builtin(const Call& e);
+  llvm::Value* emit_reduce(Intrinsic id, DType t, llvm::Value* v);
+  llvm::Value* emit_libm(const Call& e);
+
+  ModuleContext& module_;
+  llvm::Function* function_;
+  llvm::BasicBlock* entry_;  // holds allocas only
+  LlvmBuilder builder_;
+  LlvmValues v_;
+
+  std::unordered_map<const VarNode*, llvm::Value*> vars_;
+  std::unordered_map<const VarNode*, bool> nonnegative_;
+  std::unordered_map<const BufferNode*, BufferPlace> buffers_;
+  std::vector<std::unique_ptr<RegisterTile>> tiles_;
+  std::vector<llvm::Value*> heap_;  // allocations to free before any return
+
+  std::unordered_map<Memo, llvm::Value*, MemoHash> memo_;
+  std::vector<Memo> memo_order_;
+  bool index_mode_ = false;
+  llvm::Value* mask_ = nullptr;  // lanes that the surrounding selects need; null: all
+
+  llvm::Value* context_ = nullptr;       // const tensmith_context*; null constant inside a parallel loop
+  llvm::Value* thread_ = nullptr;        // i32
+  bool in_parallel_ = false;
+};
+
+/// `base + lane * stride` when the index is such a vector (base and stride scalar expressions).
+struct RampMatch {
+  Expr base, stride;
+  int lanes;
+};
+std::optional<RampMatch> match_ramp(const Expr& index);
+
+/// The C type of a scalar parameter or argument: bool travels as a byte.
+llvm::Type* abi_type(const LlvmValues& values, DType t);
+
+/// acc + products of groups of four, exactly, with the target's dot-product instructions (llvm_dot.cpp).
+llvm::Value* emit_dot_accumulate(LlvmValues& values, llvm::Value* acc, llvm::Value* a, bool a_signed, llvm::Value* b);
+
+}  // namespace tensmith

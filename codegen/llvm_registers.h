@@ -1,0 +1,43 @@
+/// Buffers of scope kRegister: each group of lanes that is accessed together is one LLVM value. Internal to codegen/.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "codegen/llvm_values.h"
+#include "tensor/stmt.h"
+
+namespace tensmith {
+
+/// Lanes [offset, offset + lanes) of a register buffer, accessed as one; an empty stride means consecutive.
+struct RegisterAccess {
+  int64_t offset;
+  int lanes;
+};
+
+/// The access that a flat index means: a constant, a broadcast constant (lanes 1) or a ramp of stride 1 with constant base.
+/// Errors: ScheduleError "register-index" when it is neither.
+RegisterAccess register_access(const Buffer& buffer, const Expr& index);
+
+/// The storage of one register buffer: an alloca per slot, all of which mem2reg turns into values.
+class RegisterTile {
+ public:
+  /// Finds the slots from the accesses in `body`: accesses inside a larger one share its slot.
+  /// Errors: ScheduleError "register-overlap" when two accesses overlap otherwise; "register-index".
+  RegisterTile(const Buffer& buffer, const Stmt& body, LlvmValues& values, llvm::BasicBlock* entry);
+
+  llvm::Value* load(LlvmValues& values, RegisterAccess access) const;
+  void store(LlvmValues& values, RegisterAccess access, llvm::Value* value) const;
+
+ private:
+  struct Slot {
+    int lanes;
+    llvm::AllocaInst* storage;
+  };
+  const std::pair<const int64_t, Slot>& slot_of(RegisterAccess access) const;
+
+  Buffer buffer_;
+  std::map<int64_t, Slot> slots_;  // by first lane
+};
+
+}  // namespace tensmith
