@@ -12,12 +12,28 @@ const std::vector<OpDef>& definitions() {
   static const std::vector<OpDef> all = [] {
     std::vector<OpDef> list;
     const auto add = [&](OpDef op) { list.push_back(std::move(op)); };
-    [[maybe_unused]] const auto add_table = [&](std::vector<OpDef> table) {
+    const auto add_table = [&](std::vector<OpDef> table) {
       for (OpDef& op : table) list.push_back(std::move(op));
     };
     // One line per operator file, alphabetical: add(ops::softmax()); or add_table(ops::unary());
+    add_table(ops::activations());
+    add_table(ops::binary_math());
+    add(ops::cast_like());
+    add(ops::cast_op());
+    add(ops::clip());
     add(ops::constant());
+    add(ops::conv());
+    add(ops::dropout());
+    add(ops::fused_matmul());
+    add(ops::gemm());
+    add(ops::identity());
     add(ops::input());
+    add(ops::matmul());
+    add(ops::pow());
+    add(ops::prelu());
+    add_table(ops::unary_math());
+    add_table(ops::variadic());
+    add(ops::where());
     std::sort(list.begin(), list.end(), [](const OpDef& a, const OpDef& b) { return std::tie(a.domain, a.name) < std::tie(b.domain, b.name); });
     for (size_t k = 1; k < list.size(); ++k)
       TS_CHECK(list[k].name != list[k - 1].name || list[k].domain != list[k - 1].domain) << "operator " << list[k].name << " is defined twice";

@@ -1,6 +1,27 @@
 # One line per file of graph/ops/, alphabetical; read by graph/CMakeLists.txt.
 set(TS_OP_SOURCES
+  ops/activations.cpp
+  ops/arith.cpp
+  ops/binary_math.cpp
+  ops/binary_rule.cpp
+  ops/cast.cpp
+  ops/clip.cpp
   ops/constant.cpp
+  ops/conv.cpp
+  ops/convolution.cpp
+  ops/dropout.cpp
+  ops/gemm.cpp
+  ops/identity.cpp
   ops/input.cpp
+  ops/matmul.cpp
+  ops/matrix_product.cpp
   ops/op_list.cpp
+  ops/pow.cpp
+  ops/prelu.cpp
+  ops/shapes.cpp
+  ops/unary_math.cpp
+  ops/unary_rule.cpp
+  ops/variadic.cpp
+  ops/where.cpp
+  ops/window.cpp
 )
