@@ -286,7 +286,7 @@ Expr operator||(Expr a, Expr b) {
   return binary(BinaryOp::kOr, std::move(a), std::move(b));
 }
 
-Expr operator!(Expr a) {
+Expr logical_not(Expr a) {
   if (const auto* inner = a.as<Not>()) return inner->value;
   if (const auto* imm = a.as<IntImm>(); imm && a.dtype().is_bool()) return make_bool(!imm->value);
   return Not::make(std::move(a));

@@ -299,7 +299,9 @@ Expr operator==(Expr a, Expr b);
 Expr operator!=(Expr a, Expr b);
 Expr operator&&(Expr a, Expr b);
 Expr operator||(Expr a, Expr b);
-Expr operator!(Expr a);
+/// Logical not of a bool. `!e` is deleted: it would read as a test for null (say `e.get() == nullptr`).
+Expr logical_not(Expr a);
+Expr operator!(const Expr& a) = delete;
 Expr floor_div(Expr a, Expr b);
 Expr floor_mod(Expr a, Expr b);
 /// Ceiling of a / b for positive b.

@@ -23,7 +23,7 @@ Reducer arg_reducer(std::string name, DType value, DType index, BinaryOp better,
   Expr ties = Expr(rv) == Expr(lv);
   if (value.is_float()) {
     Expr lnan = call(Intrinsic::kIsNan, {lv}), rnan = call(Intrinsic::kIsNan, {rv});
-    takes = takes || (rnan && !lnan);
+    takes = takes || (rnan && logical_not(lnan));
     ties = ties || (rnan && lnan);
   }
   Expr earlier = last_index ? Binary::make(BinaryOp::kGT, ri, li) : Binary::make(BinaryOp::kLT, ri, li);

@@ -1,0 +1,104 @@
+#include "schedule/lower/loop_nests.h"
+
+#include "schedule/lower/nest_builder.h"
+
+namespace tensmith {
+
+namespace {
+
+/// Replaces reads of inlined outputs by the expressions of their stage.
+class Inliner : public Mutator {
+ public:
+  explicit Inliner(const StageNode& stage) : stage_(stage) {}
+  Expr mutate(const Expr& e) override {
+    Expr rebuilt = mutate_children(e);
+    const auto* read = rebuilt.as<Load>();
+    if (!read) return rebuilt;
+    for (size_t o = 0; o < stage_.outputs.size(); ++o) {
+      if (!stage_.outputs[o].same_as(read->buffer)) continue;
+      VarMap map;
+      for (size_t d = 0; d < stage_.axes.size(); ++d) map[stage_.axes[d].var.get()] = read->indices[d];
+      return substitute(stage_.bodies[o], map);
+    }
+    return rebuilt;
+  }
+
+ private:
+  const StageNode& stage_;
+};
+
+}  // namespace
+
+NestBuilder::NestBuilder(const ScheduleState& state) : state_(state) { inline_stages(); }
+
+void NestBuilder::inline_stages() {
+  for (size_t k = 0; k < state_.stages.size(); ++k) {
+    if (state_.stages[k].attach != AttachKind::kInlined) continue;
+    const Stage inlined = state_.stages[k].stage;
+    Inliner inliner(*inlined);
+    for (int user : state_.consumers_of(static_cast<int>(k)))
+      state_.stages[user].stage = rebuild_stage(state_.stages[user].stage, [&](StageNode& node) {
+        for (Expr& body : node.bodies) body = inliner.mutate(body);
+        for (Expr& initial : node.initial) initial = inliner.mutate(initial);
+        if (node.where) node.where = inliner.mutate(node.where);
+      });
+  }
+}
+
+LoopFunction NestBuilder::build() {
+  LoopFunction function;
+  function.name = state_.name;
+  function.scalars = state_.dims;
+  // Symbolic dims are sizes.
+  for (const Var& dim : state_.dims) facts_.assume(dim >= 1);
+  const auto add_parameter = [&](const Buffer& logical) {
+    const int index = state_.producer_of(logical.get());
+    TS_CHECK(index >= 0) << logical->name;
+    const StageState& s = stage(index);
+    int output = 0;
+    while (!s.stage->outputs[output].same_as(logical)) ++output;
+    const Layout layout = s.layout_of(output);
+    std::vector<Expr> shape = layout.physical_shape(logical->shape);
+    for (Expr& extent : shape) extent = short_form(extent);
+    const Buffer buffer = make_buffer(logical->name, logical->dtype, shape);
+    storage_[logical.get()] = {buffer, std::vector<Expr>(logical->shape.size(), Expr(0)), layout};
+    function.buffers.push_back(buffer);
+    return buffer;
+  };
+  for (const Buffer& input : state_.inputs) add_parameter(input);
+  for (const Buffer& output : state_.outputs) {
+    TS_CHECK(!storage_.count(output.get())) << state_.name << ": " << output->name << " is an input or stands twice among the outputs";
+    function.outputs.push_back(add_parameter(output));
+    output_buffers_.insert(output.get());
+  }
+  std::vector<Stmt> stmts;
+  std::vector<Buffer> temporaries;
+  for (size_t index = 0; index < state_.stages.size(); ++index) {
+    const StageState& s = state_.stages[index];
+    if (s.stage->stage_kind == StageKind::kPlaceholder || s.attach != AttachKind::kRoot) continue;
+    Region whole;
+    for (const Axis& axis : s.stage->axes) {
+      whole.min.push_back(Expr(0));
+      whole.extent.push_back(axis.extent);
+    }
+    for (size_t o = 0; o < s.stage->outputs.size(); ++o) {
+      const Buffer& logical = s.stage->outputs[o];
+      if (output_buffers_.count(logical.get())) continue;
+      Region own;
+      for (const Expr& extent : logical->shape) {
+        own.min.push_back(Expr(0));
+        own.extent.push_back(extent);
+      }
+      storage_[logical.get()] = allocate_for(static_cast<int>(index), static_cast<int>(o), own, /*at_root=*/true);
+      temporaries.push_back(storage_[logical.get()].buffer);
+    }
+    stmts.push_back(emit_stage(static_cast<int>(index), whole));
+  }
+  function.body = Block::make(stmts);
+  for (auto buffer = temporaries.rbegin(); buffer != temporaries.rend(); ++buffer) function.body = Allocate::make(*buffer, function.body);
+  return function;
+}
+
+LoopFunction build_loop_nests(const ScheduleState& state) { return NestBuilder(state).build(); }
+
+}  // namespace tensmith

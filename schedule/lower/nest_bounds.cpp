@@ -1,0 +1,153 @@
+#include "schedule/lower/nest_builder.h"
+
+namespace tensmith {
+
+using Kind = LoopRelation::Kind;
+
+Expr NestBuilder::extent_of(const Instance& in, int loop) {
+  const StageState& s = stage(in.stage);
+  if (const auto fixed = in.inner_extent.find(loop); fixed != in.inner_extent.end()) return fixed->second;
+  const LoopRelation* made = s.maker_of(loop);
+  if (!made) {
+    for (size_t a = 0; a < s.axis_loops.size(); ++a)
+      if (s.axis_loops[a] == loop) return in.domain.extent[a];
+    for (size_t a = 0; a < s.reduce_loops.size(); ++a)
+      if (s.reduce_loops[a] == loop) return s.stage->reduce_axes[a].extent;
+    TS_UNREACHABLE() << s.name << " loop " << loop;
+  }
+  if (made->kind == Kind::kFuse) return short_form(extent_of(in, made->outer) * extent_of(in, made->inner));
+  const Expr whole = extent_of(in, made->whole);
+  int64_t known;
+  if (loop == made->outer) return short_form(ceil_div(whole, Expr(made->factor)));
+  return as_const_int(whole, &known) && known < made->factor ? whole : Expr(made->factor);
+}
+
+Expr NestBuilder::value_of(Instance& in, int loop, RangeMap* free) {
+  if (in.value[loop]) return in.value[loop];
+  const StageState& s = stage(in.stage);
+  const LoopRelation* used = s.consumer_of(loop);
+  if (!used) {
+    TS_CHECK(free) << s.name << "." << s.loops[loop].name << " is not open";
+    auto [it, fresh] = in.free_vars.try_emplace(loop);
+    if (fresh) it->second = Var(s.loops[loop].name);
+    (*free)[it->second.get()] = {Expr(0), short_form(extent_of(in, loop) - 1)};
+    return it->second;
+  }
+  if (used->kind == Kind::kFuse) {
+    const Expr fused = value_of(in, used->whole, free);
+    const Expr extent = extent_of(in, used->inner);
+    return short_form(loop == used->outer ? floor_div(fused, extent) : floor_mod(fused, extent));
+  }
+  Expr base = value_of(in, used->outer, free) * Expr(used->factor);
+  if (used->tail == Tail::kShiftInwards) {
+    const Expr whole = extent_of(in, loop);
+    if (!can_prove(floor_mod(whole, Expr(used->factor)) == 0, facts_)) base = min(base, max(whole - Expr(used->factor), Expr(0)));
+  }
+  return short_form(base + value_of(in, used->inner, free));
+}
+
+bool NestBuilder::determined(const Instance& in, int loop) const {
+  if (in.value[loop]) return true;
+  const LoopRelation* used = stage(in.stage).consumer_of(loop);
+  if (!used) return false;
+  if (used->kind == Kind::kFuse) return determined(in, used->whole);
+  return determined(in, used->outer) && determined(in, used->inner);
+}
+
+VarMap NestBuilder::axis_values(Instance& in, bool with_reduce) {
+  const StageState& s = stage(in.stage);
+  VarMap map;
+  for (size_t a = 0; a < s.axis_loops.size(); ++a)
+    map[s.stage->axes[a].var.get()] = short_form(in.domain.min[a] + value_of(in, s.axis_loops[a], nullptr));
+  if (with_reduce)
+    for (size_t a = 0; a < s.reduce_loops.size(); ++a)
+      map[s.stage->reduce_axes[a].var.get()] = value_of(in, s.reduce_loops[a], nullptr);
+  return map;
+}
+
+bool NestBuilder::is_inside(int index, const Instance& in) const {
+  const StageState& owner = stage(in.stage);
+  const int position = owner.order_position(in.pending_attach);
+  for (const StageState* s = &stage(index); s->attach == AttachKind::kAt; s = state_.find(s->attach_stage))
+    if (s->attach_stage == owner.name && owner.order_position(owner.find_loop(s->attach_loop)) >= position) return true;
+  return false;
+}
+
+Region NestBuilder::clamp(const Region& region, const std::vector<Expr>& shape) {
+  Region clamped;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Expr lo = region.min[d], hi = region.min[d] + region.extent[d] - 1;
+    if (!can_prove(lo >= 0, facts_)) lo = max(lo, Expr(0));
+    if (!can_prove(hi <= shape[d] - 1, facts_)) hi = min(hi, shape[d] - 1);
+    clamped.min.push_back(short_form(lo));
+    clamped.extent.push_back(short_form(hi - lo + 1));
+  }
+  return clamped;
+}
+
+Region NestBuilder::region_of(int producer, Instance& in, std::map<int, Region>& known) {
+  if (const auto it = known.find(producer); it != known.end()) return it->second;
+  const StageState& p = stage(producer);
+  const std::vector<Expr>& shape = p.stage->outputs[0]->shape;
+  std::vector<Interval> box(shape.size());
+  bool first = true;
+  for (int user : state_.consumers_of(producer)) {
+    if (stage(user).attach == AttachKind::kInlined) continue;
+    const StageState& c = stage(user);
+    RangeMap ranges;
+    if (user == in.stage) {
+      RangeMap free;
+      for (size_t a = 0; a < c.axis_loops.size(); ++a) {
+        const Expr e = in.domain.min[a] + value_of(in, c.axis_loops[a], &free);
+        Interval range = bounds_of(e, free, facts_);
+        // A tail under a condition reaches beyond the extent; what lies there is not computed.
+        if (range.hi.get() && !can_prove(range.hi <= in.domain.min[a] + in.domain.extent[a] - 1, facts_))
+          range.hi = min(range.hi, in.domain.min[a] + in.domain.extent[a] - 1);
+        ranges[c.stage->axes[a].var.get()] = range;
+      }
+      for (size_t a = 0; a < c.reduce_loops.size(); ++a) {
+        const Expr e = value_of(in, c.reduce_loops[a], &free);
+        Interval range = bounds_of(e, free, facts_);
+        const Expr last = c.stage->reduce_axes[a].extent - 1;
+        if (range.hi.get() && !can_prove(range.hi <= last, facts_)) range.hi = min(range.hi, last);
+        ranges[c.stage->reduce_axes[a].var.get()] = range;
+      }
+    } else if (is_inside(user, in)) {
+      const Region domain = region_of(user, in, known);
+      for (size_t a = 0; a < c.axis_loops.size(); ++a)
+        ranges[c.stage->axes[a].var.get()] = {domain.min[a], short_form(domain.min[a] + domain.extent[a] - 1)};
+      for (const Axis& axis : c.stage->reduce_axes) ranges[axis.var.get()] = {Expr(0), short_form(axis.extent - 1)};
+    } else {
+      throw ScheduleError("attach-illegal", "schedule " + state_.name + ": stage " + p.name + " is computed at " + p.attach_stage + "." +
+                                                p.attach_loop + ", but stage " + c.name + " outside of it also reads it\n" + loop_nest_text(state_));
+    }
+    const auto widen = [&](const Expr& body) {
+      if (body.get() == nullptr) return;
+      visit(body, [&](const Expr& e) {
+        const auto* read = e.as<Load>();
+        if (!read || state_.producer_of(read->buffer.get()) != producer) return true;
+        for (size_t d = 0; d < shape.size(); ++d) {
+          Interval range = bounds_of(read->indices[d], ranges, facts_);
+          if (range.lo.get() == nullptr) range.lo = Expr(0);
+          if (range.hi.get() == nullptr) range.hi = shape[d] - 1;
+          box[d] = first ? range : Interval{short_form(min(box[d].lo, range.lo)), short_form(max(box[d].hi, range.hi))};
+        }
+        first = false;
+        return true;
+      });
+    };
+    for (const Expr& body : c.stage->bodies) widen(body);
+    for (const Expr& initial : c.stage->initial) widen(initial);
+    widen(c.stage->where);
+  }
+  Region region;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    region.min.push_back(first ? Expr(0) : short_form(box[d].lo));
+    region.extent.push_back(first ? shape[d] : short_form(box[d].hi - box[d].lo + 1));
+  }
+  region = clamp(region, shape);
+  known[producer] = region;
+  return region;
+}
+
+}  // namespace tensmith

@@ -1,0 +1,92 @@
+/// The builder behind build_loop_nests: emits each stage's loops recursively, so that every piece of a peeled loop gets bounds
+/// of its own. Internal to schedule/lower/.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "schedule/state.h"
+#include "tensor/simplify.h"
+#include "tensor/walk.h"
+
+namespace tensmith {
+
+/// A box of logical indices: [min, min + extent) per dimension.
+struct Region {
+  std::vector<Expr> min, extent;
+};
+
+/// Where the elements of a logical buffer are, at the place that is being emitted.
+struct Storage {
+  Buffer buffer;             ///< physical
+  std::vector<Expr> origin;  ///< logical index of its first element
+  Layout layout;
+};
+
+/// A stage whose loops are being emitted: which loops are open, and what has been decided on the way.
+struct Instance {
+  int stage = -1;
+  Region domain;                        ///< of the stage's axes
+  std::vector<Expr> value;              ///< by loop: the variable (or constant) of an opened loop; null while closed
+  std::map<int, Expr> inner_extent;     ///< by loop: extent that a peel decision fixed
+  std::set<const LoopRelation*> decided;  ///< peels decided
+  std::set<int> conditions_done;        ///< conditions already emitted, by number
+  std::map<int, Var> free_vars;         ///< stand-ins of closed loops in bounds inference
+  int pending_attach = -1;              ///< loop just opened, whose attached stages are still to be emitted
+  bool init_done = false;
+};
+
+class NestBuilder {
+ public:
+  explicit NestBuilder(const ScheduleState& state);
+  LoopFunction build();
+
+ private:
+  /// A condition under which a point of the stage is computed, and the loops that it depends on.
+  struct Condition {
+    std::vector<int> loops;
+    bool main_only;  ///< does not concern the start value of a reduction
+    const LoopRelation* guard = nullptr;
+    Expr where = {};
+  };
+
+  void inline_stages();
+  const StageState& stage(int index) const { return state_.stages[index]; }
+
+  // Loops (nest_loops.cpp).
+  Stmt emit_stage(int index, const Region& domain);
+  Stmt rest(Instance in, size_t k, bool init);
+  Stmt open_loop(Instance in, size_t k, bool init);
+  Stmt decide_peel(Instance in, const LoopRelation& r, size_t k, bool init);
+  Stmt leaf(const Instance& in, bool init);
+  Stmt emit_attached(Instance in, int loop, size_t k);
+  std::vector<Stmt> prefetches(const Instance& in, int loop);
+  std::vector<Condition> conditions_of(int index) const;
+  Expr condition_expr(Instance& in, const Condition& c);
+  size_t init_position(const StageState& s) const;
+  bool needs_constant_extent(const StageState& s, int loop, int64_t factor) const;
+
+  // Bounds (nest_bounds.cpp).
+  Expr extent_of(const Instance& in, int loop);
+  Expr value_of(Instance& in, int loop, RangeMap* free);
+  bool determined(const Instance& in, int loop) const;
+  VarMap axis_values(Instance& in, bool with_reduce);
+  Region region_of(int producer, Instance& in, std::map<int, Region>& known);
+  bool is_inside(int index, const Instance& in) const;
+  Region clamp(const Region& region, const std::vector<Expr>& shape);
+
+  // Storage (nest_storage.cpp).
+  Storage allocate_for(int index, int output, const Region& region, bool at_root);
+  Expr remap(const Expr& e) const;
+  Stmt remap(const Stmt& s) const;
+  std::vector<Expr> physical(const Storage& storage, const std::vector<Expr>& index) const;
+  Expr short_form(const Expr& e) const { return simplify(e, facts_); }
+
+  ScheduleState state_;
+  Facts facts_;
+  std::map<const BufferNode*, Storage> storage_;
+  std::set<const BufferNode*> output_buffers_;
+};
+
+}  // namespace tensmith

@@ -1,0 +1,337 @@
+#include <algorithm>
+
+#include "schedule/lower/nest_builder.h"
+
+namespace tensmith {
+
+using Kind = LoopRelation::Kind;
+
+namespace {
+
+void split_conjunction(const Expr& e, std::vector<Expr>* parts) {
+  if (const auto* both = e.as<Binary>(); both && both->op == BinaryOp::kAnd && both->dtype.is_bool()) {
+    split_conjunction(both->a, parts);
+    split_conjunction(both->b, parts);
+  } else {
+    parts->push_back(e);
+  }
+}
+
+}  // namespace
+
+std::vector<NestBuilder::Condition> NestBuilder::conditions_of(int index) const {
+  const StageState& s = stage(index);
+  std::vector<Condition> conditions;
+  for (const LoopRelation& r : s.relations)
+    if (r.kind == Kind::kSplit && r.tail == Tail::kGuard) conditions.push_back({{r.whole}, s.loops[r.whole].is_reduce, &r});
+  if (s.stage->where.get() == nullptr) return conditions;
+  std::vector<Expr> parts;
+  split_conjunction(s.stage->where, &parts);
+  for (const Expr& part : parts) {
+    Condition c{{}, /*main_only=*/true, nullptr, part};
+    const auto vars = collect_vars(part);
+    for (size_t a = 0; a < s.axis_loops.size(); ++a)
+      if (vars.count(s.stage->axes[a].var.get())) c.loops.push_back(s.axis_loops[a]);
+    for (size_t a = 0; a < s.reduce_loops.size(); ++a)
+      if (vars.count(s.stage->reduce_axes[a].var.get())) c.loops.push_back(s.reduce_loops[a]);
+    conditions.push_back(c);
+  }
+  return conditions;
+}
+
+Expr NestBuilder::condition_expr(Instance& in, const Condition& c) {
+  if (c.guard) return short_form(value_of(in, c.guard->whole, nullptr) < extent_of(in, c.guard->whole));
+  const StageState& s = stage(in.stage);
+  VarMap map;
+  for (size_t a = 0; a < s.axis_loops.size(); ++a)
+    if (std::count(c.loops.begin(), c.loops.end(), s.axis_loops[a]))
+      map[s.stage->axes[a].var.get()] = short_form(in.domain.min[a] + value_of(in, s.axis_loops[a], nullptr));
+  for (size_t a = 0; a < s.reduce_loops.size(); ++a)
+    if (std::count(c.loops.begin(), c.loops.end(), s.reduce_loops[a])) map[s.stage->reduce_axes[a].var.get()] = value_of(in, s.reduce_loops[a], nullptr);
+  return short_form(remap(substitute(c.where, map)));
+}
+
+size_t NestBuilder::init_position(const StageState& s) const {
+  for (size_t k = 0; k < s.order.size(); ++k)
+    if (s.order[k] == s.init_loop || s.loops[s.order[k]].is_reduce) return k;
+  return s.order.size();
+}
+
+bool NestBuilder::needs_constant_extent(const StageState& s, int loop, int64_t factor) const {
+  if (factor > 32) return false;
+  for (size_t k = 0; k < s.loops.size(); ++k) {
+    if (s.loops[k].kind != ForKind::kVectorized && s.loops[k].kind != ForKind::kUnrolled) continue;
+    for (int l = static_cast<int>(k); l >= 0;) {
+      if (l == loop) return true;
+      const LoopRelation* made = s.maker_of(l);
+      l = made && made->kind == Kind::kSplit ? made->whole : -1;
+    }
+  }
+  for (const StageState& other : state_.stages)
+    if (other.attach == AttachKind::kAt && other.attach_stage == s.name && other.scope == Scope::kRegister && !s.loops[loop].is_reduce) return true;
+  return false;
+}
+
+Stmt NestBuilder::emit_stage(int index, const Region& domain) {
+  const StageState& s = stage(index);
+  if (s.stage->stage_kind == StageKind::kImperative) return remap(s.stage->imperative);
+  Instance in;
+  in.stage = index;
+  in.domain = domain;
+  in.value.resize(s.loops.size());
+  return rest(std::move(in), 0, /*init=*/false);
+}
+
+Stmt NestBuilder::decide_peel(Instance in, const LoopRelation& r, size_t k, bool init) {
+  const StageState& s = stage(in.stage);
+  in.decided.insert(&r);
+  const Expr whole = extent_of(in, r.whole);
+  const Expr factor(r.factor);
+  if (can_prove(floor_mod(whole, factor) == 0, facts_)) {
+    in.inner_extent[r.inner] = factor;
+    return rest(std::move(in), k, init);
+  }
+  const Expr full = short_form(floor_div(whole, factor)), left = short_form(floor_mod(whole, factor));
+  if (is_const_int(full, 0)) {
+    in.inner_extent[r.inner] = left;
+    return rest(std::move(in), k, init);
+  }
+  const Expr outer = value_of(in, r.outer, nullptr);
+  const auto piece = [&](const Expr& extent, const Expr& condition) {
+    Instance copy = in;
+    copy.inner_extent[r.inner] = extent;
+    const Facts saved = facts_;
+    facts_.assume(condition);
+    Stmt body = rest(std::move(copy), k, init);
+    facts_ = saved;
+    return body;
+  };
+  const Expr is_full = short_form(outer < full);
+  if (is_const_int(is_full, 1)) return piece(factor, is_full);
+  int64_t known;
+  Stmt tail;
+  if (as_const_int(left, &known) || !needs_constant_extent(s, r.inner, r.factor)) {
+    tail = piece(left, outer >= full);
+  } else {
+    // The extent is symbolic, but the body wants a constant: one body for each length that the tail can have.
+    for (int64_t length = r.factor - 1; length >= 1; --length) tail = If::make(left == length, piece(Expr(length), outer >= full && left == length), tail);
+  }
+  if (is_const_int(is_full, 0)) return tail;
+  return If::make(is_full, piece(factor, is_full), tail);
+}
+
+Stmt NestBuilder::rest(Instance in, size_t k, bool init) {
+  const StageState& s = stage(in.stage);
+  for (const LoopRelation& r : s.relations)
+    if (r.kind == Kind::kSplit && r.tail == Tail::kPeel && !in.decided.count(&r) && determined(in, r.outer)) return decide_peel(std::move(in), r, k, init);
+
+  const std::vector<Condition> conditions = conditions_of(in.stage);
+  for (size_t c = 0; c < conditions.size(); ++c) {
+    if (in.conditions_done.count(static_cast<int>(c)) || (init && conditions[c].main_only)) continue;
+    if (!std::all_of(conditions[c].loops.begin(), conditions[c].loops.end(), [&](int loop) { return determined(in, loop); })) continue;
+    // The condition of a reduction must not keep its start value from being stored.
+    if (!init && conditions[c].main_only && s.stage->reducer.has_value() && !in.init_done && k <= init_position(s)) continue;
+    in.conditions_done.insert(static_cast<int>(c));
+    const Expr condition = condition_expr(in, conditions[c]);
+    if (is_const_int(condition, 1)) continue;
+    const Facts saved = facts_;
+    facts_.assume(condition);
+    Stmt body = rest(std::move(in), k, init);
+    facts_ = saved;
+    // Lanes of a vector loop take part or not: scalar here, made a mask by the vectorizer.
+    return If::make(condition, body);
+  }
+
+  if (in.pending_attach >= 0) {
+    const int loop = in.pending_attach;
+    if (init) in.pending_attach = -1;
+    else return emit_attached(std::move(in), loop, k);
+  }
+  if (!init && s.stage->reducer && !in.init_done && k == init_position(s)) {
+    Instance start = in;
+    in.init_done = true;
+    Stmt first = rest(std::move(start), k, /*init=*/true);
+    return Block::make({first, rest(std::move(in), k, /*init=*/false)});
+  }
+  if (k == s.order.size()) return leaf(in, init);
+  if (init && s.loops[s.order[k]].is_reduce) return rest(std::move(in), k + 1, init);
+  return open_loop(std::move(in), k, init);
+}
+
+std::vector<Stmt> NestBuilder::prefetches(const Instance& in, int loop) {
+  constexpr std::string_view kPrefix = "prefetch:";
+  const StageState& s = stage(in.stage);
+  std::vector<Stmt> stmts;
+  for (const auto& [key, distance] : s.loops[loop].attrs) {
+    if (key.compare(0, kPrefix.size(), kPrefix) != 0) continue;
+    const StageState* producer = state_.find(key.substr(kPrefix.size()));
+    if (!producer) continue;
+    // The address that this loop reaches `distance` iterations later, with the loops inside it at their start.
+    Instance ahead = in;
+    ahead.value[loop] = ahead.value[loop] + Expr(distance);
+    for (size_t l = 0; l < s.loops.size(); ++l)
+      if (ahead.value[l].get() == nullptr && !s.consumer_of(static_cast<int>(l))) ahead.value[l] = Expr(0);
+    const VarMap map = axis_values(ahead, /*with_reduce=*/true);
+    bool done = false;
+    for (const Expr& body : s.stage->bodies)
+      visit(body, [&](const Expr& e) {
+        const auto* read = e.as<Load>();
+        if (read && !done && state_.producer_of(read->buffer.get()) == producer - state_.stages.data()) {
+          stmts.push_back(Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {short_form(remap(substitute(e, map))), IntImm::make(kInt32, 3)})));
+          done = true;
+        }
+        return !done;
+      });
+  }
+  return stmts;
+}
+
+Stmt NestBuilder::open_loop(Instance in, size_t k, bool init) {
+  const StageState& s = stage(in.stage);
+  const int loop = s.order[k];
+  const LoopVar& l = s.loops[loop];
+  Attrs attrs;
+  for (const auto& [key, value] : l.attrs)
+    if (key.compare(0, 9, "prefetch:") != 0) attrs[key] = value;
+
+  const auto body_for = [&](Instance piece, const Expr& value, const Expr& extent) {
+    const Facts saved = facts_;
+    if (const auto* var = value.as<VarNode>()) facts_.set_range(Var(var), Expr(0), extent);
+    piece.value[loop] = value;
+    piece.pending_attach = loop;
+    std::vector<Stmt> parts;
+    if (!init) parts = prefetches(piece, loop);
+    parts.push_back(rest(std::move(piece), k + 1, init));
+    facts_ = saved;
+    return Block::make(parts);
+  };
+
+  const Expr extent = extent_of(in, loop);
+  // A serial or unrolled loop whose last iteration is shorter inside: two pieces, so that the long one has no branch.
+  const LoopRelation* made = s.maker_of(loop);
+  const bool is_outer = made && made->kind == Kind::kSplit && made->outer == loop && made->tail == Tail::kPeel && !in.decided.count(made);
+  if (is_outer && (l.kind == ForKind::kSerial || l.kind == ForKind::kUnrolled)) {
+    const Expr whole = extent_of(in, made->whole), factor(made->factor);
+    if (!can_prove(floor_mod(whole, factor) == 0, facts_)) {
+      const Expr full = short_form(floor_div(whole, factor)), left = short_form(floor_mod(whole, factor));
+      Instance main = in;
+      main.decided.insert(made);
+      Instance tail = main;
+      main.inner_extent[made->inner] = factor;
+      Var var(l.name);
+      Stmt first = is_const_int(full, 0) ? Stmt() : For::make(var, Expr(0), full, l.kind, body_for(std::move(main), var, full), attrs);
+      Stmt second;
+      int64_t known;
+      if (as_const_int(left, &known) || !needs_constant_extent(s, made->inner, made->factor)) {
+        tail.inner_extent[made->inner] = left;
+        second = body_for(std::move(tail), full, Expr(1));
+        if (!as_const_int(left, &known)) second = If::make(left > 0, second);
+      } else {
+        for (int64_t length = made->factor - 1; length >= 1; --length) {
+          Instance piece = tail;
+          piece.inner_extent[made->inner] = Expr(length);
+          const Facts saved = facts_;
+          facts_.assume(left == length);
+          second = If::make(left == length, body_for(std::move(piece), full, Expr(1)), second);
+          facts_ = saved;
+        }
+      }
+      return Block::make({first, second});
+    }
+  }
+  if (is_const_int(extent, 1)) return body_for(std::move(in), Expr(0), extent);
+  Var var(l.name);
+  return For::make(var, Expr(0), extent, l.kind, body_for(std::move(in), var, extent), attrs);
+}
+
+Stmt NestBuilder::emit_attached(Instance in, int loop, size_t k) {
+  const StageState& s = stage(in.stage);
+  std::vector<int> attached;
+  for (size_t index = 0; index < state_.stages.size(); ++index) {
+    const StageState& other = stage(static_cast<int>(index));
+    if (other.attach == AttachKind::kAt && other.attach_stage == s.name && other.attach_loop == s.loops[loop].name) attached.push_back(static_cast<int>(index));
+  }
+  if (attached.empty()) {
+    in.pending_attach = -1;
+    return rest(std::move(in), k, /*init=*/false);
+  }
+  std::map<int, Region> regions;
+  for (int index : attached) region_of(index, in, regions);
+  const auto saved = storage_;
+  std::vector<Buffer> buffers;
+  for (int index : attached)
+    for (size_t o = 0; o < stage(index).stage->outputs.size(); ++o) {
+      const Buffer& logical = stage(index).stage->outputs[o];
+      if (output_buffers_.count(logical.get())) continue;
+      const Storage storage = allocate_for(index, static_cast<int>(o), regions[index], /*at_root=*/false);
+      storage_[logical.get()] = storage;
+      buffers.push_back(storage.buffer);
+    }
+  std::vector<Stmt> stmts;
+  for (int index : attached) stmts.push_back(emit_stage(index, regions[index]));
+  in.pending_attach = -1;
+  stmts.push_back(rest(std::move(in), k, /*init=*/false));
+  storage_ = saved;
+  Stmt body = Block::make(stmts);
+  for (auto buffer = buffers.rbegin(); buffer != buffers.rend(); ++buffer) body = Allocate::make(*buffer, body);
+  return body;
+}
+
+Stmt NestBuilder::leaf(const Instance& instance, bool init) {
+  Instance in = instance;
+  const StageState& s = stage(in.stage);
+  const StageNode& node = *s.stage;
+  const VarMap map = axis_values(in, /*with_reduce=*/!init);
+  std::vector<Expr> index;
+  for (const Axis& axis : node.axes) index.push_back(map.at(axis.var.get()));
+  const size_t count = node.outputs.size();
+  std::vector<Storage> targets;
+  std::vector<std::vector<Expr>> places;
+  for (const Buffer& output : node.outputs) {
+    targets.push_back(storage_.at(output.get()));
+    places.push_back(physical(targets.back(), index));
+  }
+  std::vector<Expr> values;
+  if (init) {
+    for (size_t o = 0; o < count; ++o)
+      values.push_back(node.initial.empty() ? node.reducer->identity[o] : remap(substitute(node.initial[o], map)));
+  } else {
+    for (const Expr& body : node.bodies) values.push_back(remap(substitute(body, map)));
+    // What a padded tail computes is never read; it must only not read outside of its inputs.
+    for (const LoopRelation& r : s.relations) {
+      if (r.kind != Kind::kSplit || r.tail != Tail::kPad) continue;
+      const Expr inside = short_form(value_of(in, r.whole, nullptr) < extent_of(in, r.whole));
+      if (!is_const_int(inside, 1))
+        for (Expr& value : values) value = select(inside, value, make_zero(value.dtype()));
+    }
+    if (node.reducer) {
+      VarMap operands;
+      for (size_t o = 0; o < count; ++o) operands[node.reducer->lhs[o].get()] = Load::make(targets[o].buffer, places[o]);
+      std::vector<Var> temporaries;
+      const std::vector<Expr> parts = values;
+      for (size_t o = 0; o < count; ++o) {
+        // A value that the reducer uses several times is computed once.
+        if (count > 1) temporaries.push_back(Var(node.reducer->rhs[o].name(), values[o].dtype()));
+        operands[node.reducer->rhs[o].get()] = count > 1 ? Expr(temporaries[o]) : parts[o];
+      }
+      for (size_t o = 0; o < count; ++o) values[o] = substitute(node.reducer->combined[o], operands);
+      if (count > 1) {
+        std::vector<Var> results;
+        std::vector<Stmt> stores;
+        for (size_t o = 0; o < count; ++o) {
+          results.push_back(Var(targets[o].buffer->name + "_next", values[o].dtype()));
+          stores.push_back(Store::make(targets[o].buffer, places[o], results[o]));
+        }
+        Stmt body = Block::make(stores);
+        for (size_t o = count; o-- > 0;) body = LetStmt::make(results[o], values[o], body);
+        for (size_t o = count; o-- > 0;) body = LetStmt::make(temporaries[o], parts[o], body);
+        return body;
+      }
+    }
+  }
+  std::vector<Stmt> stores;
+  for (size_t o = 0; o < count; ++o) stores.push_back(Store::make(targets[o].buffer, places[o], values[o]));
+  return Block::make(stores);
+}
+
+}  // namespace tensmith

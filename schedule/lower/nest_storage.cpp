@@ -1,0 +1,88 @@
+#include "schedule/lower/nest_builder.h"
+
+namespace tensmith {
+
+namespace {
+
+// Stack frames of worker threads are small; what is larger becomes a workspace.
+constexpr int64_t kMaxStackBytes = 64 * 1024;
+
+/// Replaces accesses of logical buffers by accesses of their storage.
+class Remapper : public Mutator {
+ public:
+  using Physical = std::function<std::vector<Expr>(const Storage&, const std::vector<Expr>&)>;
+  Remapper(const std::map<const BufferNode*, Storage>& storage, Physical physical) : storage_(storage), physical_(std::move(physical)) {}
+  Expr mutate(const Expr& e) override {
+    Expr rebuilt = mutate_children(e);
+    if (const auto* read = rebuilt.as<Load>())
+      if (const auto it = storage_.find(read->buffer.get()); it != storage_.end())
+        return Load::make(it->second.buffer, physical_(it->second, read->indices), read->predicate);
+    return rebuilt;
+  }
+  Stmt mutate(const Stmt& s) override {
+    Stmt rebuilt = mutate_children(s);
+    if (const auto* store = rebuilt.as<Store>())
+      if (const auto it = storage_.find(store->buffer.get()); it != storage_.end())
+        return Store::make(it->second.buffer, physical_(it->second, store->indices), store->value, store->predicate);
+    return rebuilt;
+  }
+
+ private:
+  const std::map<const BufferNode*, Storage>& storage_;
+  Physical physical_;
+};
+
+}  // namespace
+
+std::vector<Expr> NestBuilder::physical(const Storage& storage, const std::vector<Expr>& index) const {
+  std::vector<Expr> relative;
+  for (size_t d = 0; d < index.size(); ++d) relative.push_back(index[d] - storage.origin[d]);
+  return storage.layout.physical_index(relative);
+}
+
+Expr NestBuilder::remap(const Expr& e) const {
+  return Remapper(storage_, [this](const Storage& s, const std::vector<Expr>& i) { return physical(s, i); }).mutate(e);
+}
+
+Stmt NestBuilder::remap(const Stmt& s) const {
+  return Remapper(storage_, [this](const Storage& st, const std::vector<Expr>& i) { return physical(st, i); }).mutate(s);
+}
+
+Storage NestBuilder::allocate_for(int index, int output, const Region& region, bool at_root) {
+  const StageState& s = stage(index);
+  const Buffer& logical = s.stage->outputs[output];
+  Storage storage{{}, region.min, s.layout_of(output)};
+  std::vector<Expr> extents;
+  int64_t bytes = logical->dtype.bytes();
+  bool constant = true;
+  for (size_t d = 0; d < region.extent.size(); ++d) {
+    Expr extent = region.extent[d];
+    const VarFacts bounds = constant_bounds(extent, facts_);
+    if (!at_root) {
+      if (!bounds.hi && s.scope == Scope::kRegister)
+        throw ScheduleError("register-size", "schedule " + state_.name + ": stage " + s.name + " lives in registers, but its extent " +
+                                                 std::to_string(d) + " has no constant bound; split the consumer's loops with tail=peel\n" + loop_nest_text(state_));
+      if (bounds.hi) extent = Expr(*bounds.hi);
+    }
+    // A padded tail computes up to the next multiple of its factor.
+    for (const LoopRelation& r : s.relations)
+      if (r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kPad && d < s.axis_loops.size() && r.whole == s.axis_loops[d])
+        extent = short_form(ceil_div(extent, Expr(r.factor)) * Expr(r.factor));
+    extents.push_back(extent);
+  }
+  std::vector<Expr> shape = storage.layout.physical_shape(extents);
+  for (Expr& extent : shape) extent = short_form(extent);
+  for (const Expr& extent : shape) {
+    int64_t value;
+    constant = constant && as_const_int(extent, &value) && !__builtin_mul_overflow(bytes, value, &bytes);
+  }
+  if (int64_t row; s.align_elements > 0 && shape.size() >= 2 && as_const_int(shape.back(), &row) && row * logical->dtype.bytes() % 4096 == 0)
+    shape.back() = Expr(row + s.align_elements);
+  Scope scope = Scope::kGlobal;
+  if (s.scope) scope = *s.scope;
+  else if (!at_root && constant && bytes <= kMaxStackBytes) scope = Scope::kStack;
+  storage.buffer = make_buffer(s.name, logical->dtype, shape, scope);
+  return storage;
+}
+
+}  // namespace tensmith
