@@ -1,16 +1,8 @@
-/// How many cores this process may really use, in C: the default number of threads here and in exported libraries.
+/* How many cores this process may really use, in C: the default number of threads here and in exported libraries. */
 #ifndef TENSMITH_RUNTIME_BASE_CPU_COUNT_H
 #define TENSMITH_RUNTIME_BASE_CPU_COUNT_H
 
-#include <stdint.h>
-
-#ifndef TS_C_API
-#ifdef __cplusplus
-#define TS_C_API extern "C"
-#else
-#define TS_C_API extern
-#endif
-#endif
+#include "runtime/base/c_core.h"
 
 /* Logical CPUs in this thread's affinity mask, at least 1. */
 TS_C_API int32_t tensmith_affinity_cpus(void);

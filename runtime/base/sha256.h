@@ -3,19 +3,19 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "runtime/base/result.h"
+#include "runtime/base/sha256_core.h"
 
 namespace tensmith {
 
-/// Computes a digest piece by piece. Source: FIPS 180-4.
+/// Computes a digest piece by piece.
 class Sha256 {
  public:
-  Sha256();
-  void update(const void* data, size_t size);
+  Sha256() { tensmith_sha256_init(&hash_); }
+  void update(const void* data, size_t size) { tensmith_sha256_update(&hash_, data, size); }
   void update(std::string_view text) { update(text.data(), text.size()); }
   /// The 32 bytes; the object must not be updated after.
   std::array<uint8_t, 32> digest();
@@ -23,11 +23,7 @@ class Sha256 {
   std::string hex();
 
  private:
-  void block(const uint8_t* bytes);
-
-  uint32_t state_[8];
-  uint8_t buffer_[64];
-  uint64_t total_ = 0;
+  tensmith_sha256 hash_;
 };
 
 /// Digest of a text in hexadecimal.

@@ -10,17 +10,8 @@
 #ifndef TENSMITH_RUNTIME_EXPORT_POOL_H
 #define TENSMITH_RUNTIME_EXPORT_POOL_H
 
-#include <stdint.h>
-
+#include "runtime/base/c_core.h"
 #include "runtime/context.h"
-
-#ifndef TS_C_API
-#ifdef __cplusplus
-#define TS_C_API extern "C"
-#else
-#define TS_C_API extern
-#endif
-#endif
 
 typedef struct tensmith_pool tensmith_pool;
 
