@@ -184,6 +184,13 @@ void Namer::unbind(const Shared* object, std::string previous) {
   else names_[object] = std::move(previous);
 }
 
+void Namer::release(const Shared* object) {
+  if (const auto it = names_.find(object); it != names_.end()) {
+    taken_.erase(it->second);
+    names_.erase(it);
+  }
+}
+
 const std::string& Namer::name(const Shared* object, std::string_view wanted) {
   std::string& name = names_[object];
   if (name.empty()) name = fresh(wanted);

@@ -54,6 +54,8 @@ class Namer {
   /// Returns the name that the object had before (empty: none), to give to `unbind`.
   std::string bind(const Shared* object, std::string_view wanted);
   void unbind(const Shared* object, std::string previous);
+  /// Forgets the object's name and lets others have it.
+  void release(const Shared* object);
   /// The object's name; an object that was never bound gets one now.
   const std::string& name(const Shared* object, std::string_view wanted);
 
