@@ -1,49 +1,11 @@
 #include "schedule/lower/loop_nests.h"
 
+#include "schedule/lower/inline_stages.h"
 #include "schedule/lower/nest_builder.h"
 
 namespace tensmith {
 
-namespace {
-
-/// Replaces reads of inlined outputs by the expressions of their stage.
-class Inliner : public Mutator {
- public:
-  explicit Inliner(const StageNode& stage) : stage_(stage) {}
-  Expr mutate(const Expr& e) override {
-    Expr rebuilt = mutate_children(e);
-    const auto* read = rebuilt.as<Load>();
-    if (!read) return rebuilt;
-    for (size_t o = 0; o < stage_.outputs.size(); ++o) {
-      if (!stage_.outputs[o].same_as(read->buffer)) continue;
-      VarMap map;
-      for (size_t d = 0; d < stage_.axes.size(); ++d) map[stage_.axes[d].var.get()] = read->indices[d];
-      return substitute(stage_.bodies[o], map);
-    }
-    return rebuilt;
-  }
-
- private:
-  const StageNode& stage_;
-};
-
-}  // namespace
-
-NestBuilder::NestBuilder(const ScheduleState& state) : state_(state) { inline_stages(); }
-
-void NestBuilder::inline_stages() {
-  for (size_t k = 0; k < state_.stages.size(); ++k) {
-    if (state_.stages[k].attach != AttachKind::kInlined) continue;
-    const Stage inlined = state_.stages[k].stage;
-    Inliner inliner(*inlined);
-    for (int user : state_.consumers_of(static_cast<int>(k)))
-      state_.stages[user].stage = rebuild_stage(state_.stages[user].stage, [&](StageNode& node) {
-        for (Expr& body : node.bodies) body = inliner.mutate(body);
-        for (Expr& initial : node.initial) initial = inliner.mutate(initial);
-        if (node.where) node.where = inliner.mutate(node.where);
-      });
-  }
-}
+NestBuilder::NestBuilder(const ScheduleState& state) : state_(with_inlined_stages(state)) {}
 
 LoopFunction NestBuilder::build() {
   LoopFunction function;

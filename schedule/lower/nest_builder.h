@@ -51,7 +51,6 @@ class NestBuilder {
     Expr where = {};
   };
 
-  void inline_stages();
   const StageState& stage(int index) const { return state_.stages[index]; }
 
   // Loops (nest_loops.cpp).

@@ -126,12 +126,12 @@ class Partitioner : public Mutator {
         body,
         [&](const Stmt& s) {
           if (const auto* branch = s.as<If>()) look_all(branch->cond, look);
-          if (const auto* store = s.as<Store>(); store && store->predicate) look_all(store->predicate, look);
+          if (const auto* store = s.as<Store>(); store && store->predicate.get()) look_all(store->predicate, look);
           return true;
         },
         [&](const Expr& e) {
           if (const auto* choice = e.as<Select>()) look_all(choice->cond, look);
-          if (const auto* read = e.as<Load>(); read && read->predicate) look_all(read->predicate, look);
+          if (const auto* read = e.as<Load>(); read && read->predicate.get()) look_all(read->predicate, look);
           return true;
         });
     if (solved.empty()) return clipped ? make_loop(low, high, body) : For::make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);

@@ -1,0 +1,139 @@
+#include <algorithm>
+
+#include "autotune/schedule_rules.h"
+#include "schedule/lower/inline_stages.h"
+#include "tensor/walk.h"
+
+namespace tensmith {
+
+namespace {
+
+// Starting a parallel loop costs about a microsecond; less work than a few of those stays on the caller.
+constexpr double kMinParallelCycles = 20000;
+// A symbolic extent is taken for this size when a choice has to be made.
+constexpr int64_t kSymbolicExtent = 64;
+
+/// Rough cost of evaluating an expression once. Units: instructions.
+int cost_of(const Expr& e) {
+  int cost = 0;
+  visit(e, [&](const Expr& node) {
+    if (const auto* c = node.as<Call>()) {
+      switch (c->id) {
+        case Intrinsic::kAbs:
+        case Intrinsic::kSqrt:
+        case Intrinsic::kFloor:
+        case Intrinsic::kCeil:
+        case Intrinsic::kTrunc:
+        case Intrinsic::kRoundEven:
+        case Intrinsic::kMinNum:
+        case Intrinsic::kMaxNum: cost += 1; break;
+        default: cost += 12;
+      }
+    } else if (const auto* b = node.as<Binary>()) {
+      if (b->dtype.is_float()) cost += b->op == BinaryOp::kDiv ? 4 : 1;
+    }
+    return node.kind() != NodeKind::kLoad;
+  });
+  return cost;
+}
+
+}  // namespace
+
+ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& request) : schedule(workload), request(request) {
+  const auto place = [&](const Tensor& tensor, const Layout& layout) {
+    if (layout.dims().empty() || layout.is_row_major()) return;
+    const int index = schedule.state().producer_of(tensor.buffer().get());
+    schedule.transform_layout(schedule.state().stages[index].name, layout.text(), tensor.output());
+  };
+  for (size_t k = 0; k < workload.inputs.size() && k < request.input_layouts.size(); ++k) place(workload.inputs[k], request.input_layouts[k]);
+  for (size_t k = 0; k < workload.outputs.size() && k < request.output_layouts.size(); ++k) place(workload.outputs[k], request.output_layouts[k]);
+}
+
+Stage ScheduleDraft::effective(const std::string& name) const { return with_inlined_stages(schedule.state()).find(name)->stage; }
+
+int64_t ScheduleDraft::size_of(const Expr& extent) {
+  int64_t value;
+  return as_const_int(extent, &value) ? value : kSymbolicExtent;
+}
+
+int ScheduleDraft::lanes_for(DType type) const { return std::max(1, target().lanes(std::max<int64_t>(type.bytes(), 4))); }
+
+std::vector<int> ScheduleDraft::storage_order(const StageState& s) const {
+  std::vector<int> order(s.stage->axes.size());
+  std::vector<int64_t> strides(order.size());
+  for (size_t a = 0; a < order.size(); ++a) {
+    order[a] = static_cast<int>(a);
+    const int64_t extent = size_of(s.stage->axes[a].extent);
+    strides[a] = extent == 1 ? INT64_MAX : store_stride_of(s, 0, s.stage->axes[a].var).value_or(INT64_MAX - 1);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] > strides[b]; });
+  return order;
+}
+
+std::string ScheduleDraft::parallelize(const std::string& name, const std::vector<std::string>& loops, double cycles) {
+  if (loops.empty()) return {};
+  if (request.threads <= 1 || cycles < kMinParallelCycles) return loops.back();
+  std::string loop = loops[0];
+  if (loops.size() > 1) {
+    loop = "par";
+    schedule.fuse(name, loops, loop);
+  }
+  schedule.parallel(name, loop);
+  return loop;
+}
+
+void inline_cheap_stages(ScheduleDraft& draft) {
+  const ScheduleState initial = draft.schedule.state();
+  // Consumers first: then the cost of what a stage would be copied into is known.
+  for (size_t k = initial.stages.size(); k-- > 0;) {
+    const StageState& s = initial.stages[k];
+    if (s.stage->stage_kind != StageKind::kCompute || s.stage->reducer || initial.is_output(static_cast<int>(k))) continue;
+    int cost = 0;
+    for (const Expr& body : s.stage->bodies) cost += cost_of(body);
+    const std::vector<int> users = initial.consumers_of(static_cast<int>(k));
+    bool reduced = false, reused = false, statements = false;
+    for (int user : users) {
+      const StageNode& u = *initial.stages[user].stage;
+      statements |= u.stage_kind == StageKind::kImperative;
+      if (!u.reducer) continue;
+      reduced = true;
+      // An axis that the read does not use means that the same element is wanted again for each of its values.
+      for (const Access& access : accesses_of(initial, u)) {
+        if (access.producer != static_cast<int>(k)) continue;
+        for (const Axis& axis : u.axes) {
+          bool used = ScheduleDraft::size_of(axis.extent) == 1;
+          for (const Expr& index : access.indices) used = used || uses_var(index, axis.var);
+          reused |= !used;
+        }
+      }
+    }
+    if (statements) continue;
+    const bool cheap = cost <= 2;
+    if (cheap ? (cost == 0 || !reused) : (users.size() == 1 && !reused)) draft.schedule.compute_inline(s.name);
+    (void)reduced;
+  }
+}
+
+std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& roots) {
+  const ScheduleState state = with_inlined_stages(draft.schedule.state());
+  const auto is_root = [&](const std::string& name) { return std::find(roots.begin(), roots.end(), name) != roots.end(); };
+  std::vector<std::string> cone;
+  // Consumers first: a stage belongs to the cone when all its readers do.
+  for (size_t k = state.stages.size(); k-- > 0;) {
+    const StageState& s = state.stages[k];
+    if (s.stage->stage_kind != StageKind::kCompute || s.attach == AttachKind::kInlined || s.name == root || is_root(s.name)) continue;
+    const std::vector<int> users = state.consumers_of(static_cast<int>(k));
+    bool inside = false, outside = false;
+    for (int user : users) {
+      const StageState& u = state.stages[user];
+      if (u.attach == AttachKind::kInlined) continue;
+      const bool in = u.name == root || std::find(cone.begin(), cone.end(), u.name) != cone.end();
+      (in ? inside : outside) = true;
+    }
+    if (inside && !outside) cone.push_back(s.name);
+  }
+  std::reverse(cone.begin(), cone.end());
+  return cone;
+}
+
+}  // namespace tensmith

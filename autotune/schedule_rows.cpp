@@ -1,0 +1,151 @@
+#include <algorithm>
+
+#include "autotune/schedule_rules.h"
+#include "tensor/walk.h"
+
+namespace tensmith {
+
+namespace {
+
+/// The reduce axis along which the stage's operands are contiguous, or -1.
+int contiguous_reduce_axis(const ScheduleDraft& draft, const StageNode& body) {
+  int best = -1;
+  int64_t best_extent = 0;
+  for (size_t a = 0; a < body.reduce_axes.size(); ++a) {
+    bool contiguous = true;
+    for (const Access& access : accesses_of(draft.schedule.state(), body)) {
+      const auto stride = stride_of(draft.schedule.state(), access, body, body.reduce_axes[a].var);
+      contiguous = contiguous && stride && (*stride == 0 || *stride == 1);
+    }
+    const int64_t extent = ScheduleDraft::size_of(body.reduce_axes[a].extent);
+    if (contiguous && extent > best_extent) {
+      best = static_cast<int>(a);
+      best_extent = extent;
+    }
+  }
+  return best;
+}
+
+/// Vector lanes for a reduction that is computed at one row: partial results per lane in registers, then over the lanes.
+void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::string& reader, const std::string& at) {
+  Schedule& schedule = draft.schedule;
+  const Stage body = draft.effective(name);
+  const int lanes = draft.lanes_for(body->outputs[0]->dtype);
+  const int axis = contiguous_reduce_axis(draft, *body);
+  if (body->outputs.size() > 1 || axis < 0 || ScheduleDraft::size_of(body->reduce_axes[axis].extent) < lanes) return;
+  const std::string loop = draft.stage(name).loops[draft.stage(name).reduce_loops[axis]].name;
+  // Four vectors hide the latency of the accumulation.
+  const int64_t extent = ScheduleDraft::size_of(body->reduce_axes[axis].extent);
+  const int64_t vectors = extent >= 4 * lanes ? 4 : extent >= 2 * lanes ? 2 : 1;
+  schedule.split(name, loop, vectors * lanes, loop + ".o", loop + ".p", Tail::kGuard);
+  const std::string partial = draft.fresh(name + "_partial");
+  schedule.rfactor(name, loop + ".p", partial);
+  std::string source = partial;
+  if (vectors > 1) {
+    // First over the vectors, then over the lanes of the one that is left.
+    schedule.split(name, loop + ".p", lanes, loop + ".v", loop + ".l");
+    const std::string folded = draft.fresh(name + "_lanes");
+    schedule.rfactor(name, loop + ".l", folded);
+    schedule.compute_at(folded, reader, at);
+    schedule.compute_at(partial, reader, at);
+    schedule.set_scope(folded, "register");
+    schedule.unroll(folded, loop + ".v");
+    schedule.vectorize(folded, loop + ".l");
+    schedule.vectorize(name, loop + ".l");
+  } else {
+    schedule.compute_at(partial, reader, at);
+    schedule.vectorize(name, loop + ".p");
+  }
+  schedule.tile(partial, {}, loop + ".p", lanes);
+  schedule.set_scope(name, "register");
+  draft.explain(name, "row reduction in " + std::to_string(vectors) + " x " + std::to_string(lanes) + " lanes");
+}
+
+}  // namespace
+
+bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vector<std::string>& cone) {
+  const ScheduleState& state = draft.schedule.state();
+  const StageState& reader = draft.stage(name);
+  const Stage reader_stage = draft.effective(name);
+  const std::vector<int> order = draft.storage_order(reader);
+  // Row axes: those that the reductions' results depend on; they must be the outer ones of the storage.
+  std::vector<bool> is_row(order.size());
+  for (const std::string& stage : cone) {
+    const Stage body = draft.effective(stage);
+    for (const std::string& user : cone) {
+      if (user == stage) continue;
+      (void)user;
+    }
+    if (!body->reducer) continue;
+    for (const Access& access : accesses_of(state, *reader_stage))
+      if (access.producer == draft.index_of(stage))
+        for (size_t a = 0; a < order.size(); ++a)
+          for (const Expr& index : access.indices) is_row[a] = is_row[a] || uses_var(index, reader.stage->axes[a].var);
+  }
+  std::vector<std::string> rows, inner;
+  double row_count = 1, row_points = 1;
+  for (int axis : order) {
+    const std::string loop = reader.loops[reader.axis_loops[axis]].name;
+    const int64_t extent = ScheduleDraft::size_of(reader.stage->axes[axis].extent);
+    if (is_row[axis]) {
+      if (!inner.empty() && extent > 1) return false;
+      if (extent > 1 || inner.empty()) {
+        rows.push_back(loop);
+        row_count *= static_cast<double>(extent);
+      } else {
+        inner.push_back(loop);
+      }
+    } else if (extent == 1 && inner.empty()) {
+      rows.push_back(loop);
+    } else {
+      inner.push_back(loop);
+      row_points *= static_cast<double>(extent);
+    }
+  }
+  for (const std::string& stage : cone) {
+    const Stage body = draft.effective(stage);
+    double points = 1;
+    for (const Axis& axis : body->reduce_axes) points *= static_cast<double>(ScheduleDraft::size_of(axis.extent));
+    if (body->reducer) row_points = std::max(row_points, points);
+  }
+  // One row: everything at root, each stage on its own.
+  if (rows.empty()) return false;
+  Schedule& schedule = draft.schedule;
+  std::vector<std::string> all = rows;
+  all.insert(all.end(), inner.begin(), inner.end());
+  schedule.reorder(name, all);
+  const int lanes = draft.lanes_for(reader.stage->outputs[0]->dtype);
+  if (!inner.empty()) {
+    const std::string last = inner.back();
+    const int axis = order.back();
+    const int64_t extent = ScheduleDraft::size_of(draft.stage(name).stage->axes[axis].extent);
+    if (extent > lanes) {
+      schedule.split(name, last, lanes, last + ".o", last + ".l");
+      schedule.vectorize(name, last + ".l");
+    } else if (int64_t known; extent > 1 && as_const_int(draft.stage(name).stage->axes[axis].extent, &known)) {
+      schedule.vectorize(name, last);
+    }
+  }
+  const std::string at = draft.parallelize(name, rows, row_count * row_points / lanes * 8 * static_cast<double>(cone.size() + 1));
+  for (auto stage = cone.rbegin(); stage != cone.rend(); ++stage) schedule.compute_at(*stage, name, at);
+  for (const std::string& stage : cone) {
+    const Stage body = draft.effective(stage);
+    if (body->reducer) {
+      reduce_in_lanes(draft, stage, name, at);
+      continue;
+    }
+    const std::vector<int> storage = draft.storage_order(draft.stage(stage));
+    if (storage.empty()) continue;
+    const StageState& s = draft.stage(stage);
+    const std::string loop = s.loops[s.axis_loops[storage.back()]].name;
+    const int64_t extent = ScheduleDraft::size_of(s.stage->axes[storage.back()].extent);
+    if (extent > lanes) {
+      schedule.split(stage, loop, lanes, loop + ".o", loop + ".l");
+      schedule.vectorize(stage, loop + ".l");
+    }
+  }
+  draft.explain(name, "row by row");
+  return true;
+}
+
+}  // namespace tensmith

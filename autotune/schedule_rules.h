@@ -1,0 +1,56 @@
+/// The rules behind default_schedule, one per kind of loop nest. Internal to autotune/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "autotune/access.h"
+#include "autotune/default_schedule.h"
+
+namespace tensmith {
+
+/// A schedule in the making with what the rules need to know.
+class ScheduleDraft {
+ public:
+  ScheduleDraft(const Workload& workload, const ScheduleRequest& request);
+
+  Schedule schedule;
+  const ScheduleRequest& request;
+  std::string explanation;
+
+  const Target& target() const { return request.target; }
+  const StageState& stage(const std::string& name) const { return *schedule.state().find(name); }
+  int index_of(const std::string& name) const { return static_cast<int>(&stage(name) - schedule.state().stages.data()); }
+  /// The stage as it will be lowered, with inlined producers in its bodies.
+  Stage effective(const std::string& name) const;
+  /// A constant extent, or a guess for symbolic ones.
+  static int64_t size_of(const Expr& extent);
+  int lanes_for(DType type) const;
+  /// A stage name that is free.
+  std::string fresh(const std::string& base) const { return schedule.state().unique_name(base); }
+  void explain(const std::string& stage, const std::string& text) { explanation += stage + ": " + text + "\n"; }
+  /// Axis numbers of a stage in the order of its storage, outermost first; axes of extent 1 first.
+  std::vector<int> storage_order(const StageState& stage) const;
+  /// Runs the loops on the threads when the work is worth it: fuses them (adjacent, outermost) into one parallel loop.
+  /// Returns the name of the innermost of them as it is called afterwards.
+  std::string parallelize(const std::string& stage, const std::vector<std::string>& loops, double cycles);
+};
+
+/// Puts cheap elementwise and injective stages into their readers.
+void inline_cheap_stages(ScheduleDraft& draft);
+
+/// Stages that are computed on the way to `root` and by nobody else: not inlined, not inputs, not themselves roots.
+std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& roots);
+
+/// A stage without reduction: vectorised along its storage, in parallel over the rest.
+void schedule_elementwise(ScheduleDraft& draft, const std::string& stage);
+
+/// `stage` reads reduction `reduction` at its own indices (or is it, by a cache stage made before): a register tile over the
+/// two innermost axes of its storage. Returns false, changing nothing, when the accesses do not suit.
+bool schedule_tile(ScheduleDraft& draft, const std::string& stage, const std::string& reduction);
+
+/// `stage` reads reductions that do not depend on its innermost axes: row by row, each reduction in vector lanes.
+/// Returns false, changing nothing, when the accesses do not suit.
+bool schedule_rows(ScheduleDraft& draft, const std::string& stage, const std::vector<std::string>& cone);
+
+}  // namespace tensmith
