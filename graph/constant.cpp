@@ -5,18 +5,16 @@
 #include <type_traits>
 
 #include "graph/element.h"
+#include "runtime/base/shape.h"
 
 namespace tensmith::graph {
 
 namespace {
 
 int64_t product(const std::vector<int64_t>& shape) {
-  int64_t count = 1;
-  for (int64_t dim : shape) {
-    TS_CHECK(dim >= 0) << "dim " << dim;
-    TS_CHECK(!__builtin_mul_overflow(count, dim, &count)) << "element count overflows";
-  }
-  return count;
+  const auto count = element_count(shape);
+  TS_CHECK(count) << count.failure().message;
+  return *count;
 }
 
 }  // namespace

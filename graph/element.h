@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "graph/half.h"
+#include "runtime/base/half.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/error.h"
 
@@ -71,19 +71,19 @@ struct FloatElement {
 struct HalfElement {
   using Stored = uint16_t;
   static constexpr bool kFloat = true;
-  static uint16_t from_int(int64_t value) { return to_f16_bits(static_cast<double>(value)); }
-  static uint16_t from_float(double value) { return to_f16_bits(value); }
-  static int64_t to_int(uint16_t stored) { return saturate<int64_t>(from_f16_bits(stored)); }
-  static double to_float(uint16_t stored) { return from_f16_bits(stored); }
+  static uint16_t from_int(int64_t value) { return to_float16_bits(static_cast<double>(value)); }
+  static uint16_t from_float(double value) { return to_float16_bits(value); }
+  static int64_t to_int(uint16_t stored) { return saturate<int64_t>(from_float16_bits(stored)); }
+  static double to_float(uint16_t stored) { return from_float16_bits(stored); }
 };
 
 struct BFloatElement {
   using Stored = uint16_t;
   static constexpr bool kFloat = true;
-  static uint16_t from_int(int64_t value) { return to_bf16_bits(static_cast<double>(value)); }
-  static uint16_t from_float(double value) { return to_bf16_bits(value); }
-  static int64_t to_int(uint16_t stored) { return saturate<int64_t>(from_bf16_bits(stored)); }
-  static double to_float(uint16_t stored) { return from_bf16_bits(stored); }
+  static uint16_t from_int(int64_t value) { return to_bfloat16_bits(static_cast<double>(value)); }
+  static uint16_t from_float(double value) { return to_bfloat16_bits(value); }
+  static int64_t to_int(uint16_t stored) { return saturate<int64_t>(from_bfloat16_bits(stored)); }
+  static double to_float(uint16_t stored) { return from_bfloat16_bits(stored); }
 };
 
 /// Reads an element that may be unaligned (data in a mapped file).

@@ -154,7 +154,7 @@ void print_dim(const Expr& e, int level, const std::function<std::string(const V
     print_dim(b.b, own + 1, name_of, out);
     if (level > own) out += ')';
   };
-  if (!e) {
+  if (e.get() == nullptr) {
     out += '?';
   } else if (const auto* imm = e.as<IntImm>()) {
     if (imm->dtype.is_bool()) out += imm->value ? "true" : "false";

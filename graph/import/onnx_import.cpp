@@ -1,0 +1,153 @@
+#include "graph/import/onnx_import.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "graph/import/graph_importer.h"
+
+namespace tensmith::graph {
+
+namespace {
+
+constexpr int64_t kOldestIr = 3, kNewestIr = 13;
+
+/// A model file in memory; the parser copies each weight out of it once, into the string that then owns it.
+class MappedFile {
+ public:
+  MappedFile(const std::string& path, int64_t limit) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    TS_USER_CHECK(file >= 0, "cannot-read") << "model " << path << ": " << std::strerror(errno);
+    struct stat info {};
+    const bool regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    size_ = regular ? static_cast<size_t>(info.st_size) : 0;
+    if (regular && info.st_size <= limit && size_ > 0) {
+      data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+      if (data_ == MAP_FAILED) data_ = nullptr;
+    }
+    const int error = errno;
+    close(file);
+    TS_USER_CHECK(regular, "cannot-read") << "model " << path << ": expected a file, got a folder or device";
+    TS_USER_CHECK(info.st_size <= limit, "file-too-large")
+        << "model " << path << ": expected at most " << limit << " bytes, got " << info.st_size << "; store large weights as external data";
+    TS_USER_CHECK(data_ || size_ == 0, "cannot-read") << "model " << path << ": " << std::strerror(error);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (data_) munmap(data_, size_);
+  }
+  const void* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Reads a varint; false when the bytes end or it is too long.
+bool read_varint(const uint8_t*& at, const uint8_t* end, uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64 && at < end; shift += 7) {
+    const uint8_t byte = *at++;
+    *value |= static_cast<uint64_t>(byte & 127) << shift;
+    if (byte < 128) return true;
+  }
+  return false;
+}
+
+/// Why bytes do not parse as a model. A file that starts as a model and whose last field is longer than the file was cut off.
+[[noreturn]] void refuse_bytes(const std::string& where, const void* data, size_t size) {
+  const auto* at = static_cast<const uint8_t*>(data);
+  const uint8_t* const end = at + size;
+  const std::string_view text(static_cast<const char*>(data), std::min<size_t>(size, 64));
+  TS_USER_CHECK(size > 0, "not-a-model") << where << ": expected an ONNX model, got an empty file";
+  TS_USER_CHECK(!text.starts_with("version https://git-lfs"), "not-a-model") << where << ": expected an ONNX model, got a git-lfs pointer; run 'git lfs pull'";
+  bool like_model = *at == 0x08;  // ir_version comes first in every model
+  while (like_model && at < end) {
+    uint64_t tag = 0, length = 0;
+    TS_USER_CHECK(read_varint(at, end, &tag), "truncated-model") << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
+    const uint64_t field = tag >> 3;
+    if (field == 0 || field > 30) break;
+    if ((tag & 7) == 0) {
+      if (!read_varint(at, end, &length)) TS_USER_CHECK(false, "truncated-model") << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
+    } else if ((tag & 7) == 2) {
+      TS_USER_CHECK(read_varint(at, end, &length) && length <= static_cast<uint64_t>(end - at), "truncated-model")
+          << where << ": expected a whole ONNX model, got one that is cut off after " << size << " bytes; fetch it again";
+      at += length;
+    } else {
+      break;
+    }
+  }
+  TS_USER_CHECK(false, "not-a-model") << where << ": expected an ONNX model, got something else" << (like_model ? " or a damaged one" : "");
+  std::abort();
+}
+
+ModelInfo model_info(const onnx::ModelProto& model) {
+  ModelInfo info{model.graph().name(), model.producer_name(), model.producer_version(), model.doc_string(), model.ir_version(), read_opsets(model.opset_import()), {}};
+  for (const auto& entry : model.metadata_props()) info.metadata[entry.key()] = entry.value();
+  return info;
+}
+
+void check_model(const onnx::ModelProto& model, const std::string& where, ImportResult& result) {
+  TS_USER_CHECK(model.has_graph(), "not-a-model") << where << ": expected an ONNX model with a graph, got none";
+  TS_USER_CHECK(model.ir_version() >= kOldestIr, "bad-ir-version")
+      << where << ": expected IR version " << kOldestIr << " or later, got " << model.ir_version() << "; convert the model";
+  if (model.ir_version() > kNewestIr)
+    result.warnings.push_back("IR version " + std::to_string(model.ir_version()) + " is newer than " + std::to_string(kNewestIr) + "; new fields are ignored");
+  const auto opset = result.info.opsets.find("");
+  if (opset == result.info.opsets.end()) return;  // then no node may be of that domain
+  TS_USER_CHECK(opset->second >= kOldestOpset && opset->second <= kNewestOpset, "bad-opset")
+      << where << ": expected opset " << kOldestOpset << " to " << kNewestOpset << " of ai.onnx, got " << opset->second << "; convert the model";
+}
+
+void check_dims(const ImportOptions& options, const std::set<std::string>& used, const Graph& graph) {
+  for (const auto& [name, size] : options.dims) {
+    if (used.count(name)) continue;
+    std::string open;
+    for (const Var& dim : graph.dims) open += (open.empty() ? "" : ", ") + dim.name();
+    for (const std::string& dim : used) open += (open.empty() ? "" : ", ") + dim;
+    TS_USER_CHECK(false, "unknown-dim") << "dim " << name << ": expected the name of an open dim, one of " << (open.empty() ? "none (all sizes are fixed)" : open);
+  }
+}
+
+ImportResult import_bytes(const void* data, size_t size, const std::string& where, const std::string& folder, const ImportOptions& options) {
+  onnx::ModelProto model;
+  const bool fits = static_cast<int64_t>(size) <= options.limits.file_bytes && size <= INT32_MAX;
+  TS_USER_CHECK(fits, "file-too-large") << where << ": expected at most " << options.limits.file_bytes << " bytes, got " << size;
+  if (size == 0 || !model.ParseFromArray(data, static_cast<int>(size))) refuse_bytes(where, data, size);
+  ImportResult result;
+  result.info = model_info(model);
+  check_model(model, where, result);
+  const FlatModel flat = flatten(model, options.limits);
+  ImportSession session{options, ExternalData(folder), result, {}, {}};
+  result.graph.name = model.graph().name();
+  GraphImporter(session, flat.graph, result.graph, nullptr).run_main();
+  check_dims(options, session.used_dims, result.graph);
+  if (result.ok()) GraphEditor(result.graph).erase_dead();
+  return result;
+}
+
+}  // namespace
+
+Graph ImportResult::take() && {
+  if (!ok()) throw UnsupportedError("unsupported-model", "model: expected only supported operators, got these:\n" + to_string(unsupported));
+  return std::move(graph);
+}
+
+ImportResult import_onnx(const std::string& path, const ImportOptions& options) {
+  const MappedFile file(path, std::min<int64_t>(options.limits.file_bytes, INT32_MAX));
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return import_bytes(file.data(), file.size(), "model " + path, folder.empty() ? "." : folder.string(), options);
+}
+
+ImportResult import_onnx_bytes(const void* data, size_t size, const ImportOptions& options, const std::string& folder) {
+  return import_bytes(data, size, "model", folder, options);
+}
+
+}  // namespace tensmith::graph
