@@ -110,8 +110,9 @@ Value* LlvmValues::ramp(Value* base, Value* stride, int lanes) {
   llvm::Type* element = base->getType();
   std::vector<llvm::Constant*> steps;
   for (int i = 0; i < lanes; ++i) steps.push_back(llvm::ConstantInt::get(element, i));
-  Value* offsets = b_.CreateMul(llvm::ConstantVector::get(steps), splat(stride, lanes), "", /*HasNUW=*/false, /*HasNSW=*/true);
-  return b_.CreateAdd(splat(base, lanes), offsets, "", /*HasNUW=*/false, /*HasNSW=*/true);
+  const bool index = element->isIntegerTy(64);  // narrower ones are data and may wrap
+  Value* offsets = b_.CreateMul(llvm::ConstantVector::get(steps), splat(stride, lanes), "", /*HasNUW=*/false, index);
+  return b_.CreateAdd(splat(base, lanes), offsets, "", /*HasNUW=*/false, index);
 }
 
 }  // namespace tensmith
