@@ -85,24 +85,20 @@ void stage(Printer& out, const StageNode& stage) {
 
 std::string to_text(const Workload& workload) {
   Printer out;
-  out.raw("workload " + text::word_or_quoted(workload.name));
-  const char* separator = "; ";
-  for (const Var& dim : workload.dims) {
-    out.names().bind(dim.get(), dim.name());
-    out.raw(separator + out.names().name(dim.get(), dim.name()) + ": " + to_string(dim.dtype()));
-    separator = ", ";
-  }
-  // Inputs and outputs in the caller's order, which the stages' order need not be.
+  for (const Var& dim : workload.dims) out.names().bind(dim.get(), dim.name());
   for (const Stage& s : workload.stages)
     for (const Buffer& buffer : s->outputs) out.names().bind(buffer.get(), buffer->name);
+  // Inputs and outputs in the caller's order, which the stages' order need not be.
   const auto tensors = [&](const std::vector<Tensor>& list) {
-    out.raw("(");
     for (size_t k = 0; k < list.size(); ++k) out.raw((k > 0 ? ", " : "") + out.names().name(list[k].buffer().get(), list[k].buffer()->name));
-    out.raw(")");
   };
-  out.raw(" ");
+  out.raw("workload " + text::word_or_quoted(workload.name) + "(");
   tensors(workload.inputs);
-  out.raw(" -> ");
+  for (size_t k = 0; k < workload.dims.size(); ++k) {
+    const Var& dim = workload.dims[k];
+    out.raw((k > 0 ? ", " : "; ") + out.names().name(dim.get(), dim.name()) + ": " + to_string(dim.dtype()));
+  }
+  out.raw(") -> ");
   tensors(workload.outputs);
   out.raw(" {\n");
   out.indent(1);

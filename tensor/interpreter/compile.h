@@ -78,11 +78,25 @@ class Compiler {
   void evaluate(const Expr& e);
   void extents(int32_t buffer);
 
-  // What an expression gave in this statement, so that shared subexpressions run once. Entries are undone at the end of a branch
-  // that may not have run.
+  // What expressions gave so far, so that shared subexpressions run once. Entries are undone at the end of a statement and of a
+  // branch that may not have run. What holds no load also stays for the statements inside, and is computed in front of a loop
+  // when it does not change in it.
+  struct Memo {
+    std::unordered_map<const ExprNode*, Slot> slots;
+    std::vector<const ExprNode*> log;
+    void undo(size_t size) {
+      for (; log.size() > size; log.pop_back()) slots.erase(log.back());
+    }
+  };
   struct MemoScope;
-  std::unordered_map<const ExprNode*, Slot> memo_;
-  std::vector<const ExprNode*> memo_log_;
+  struct Hidden;
+  /// Whether the value depends on nothing but variables, and computing it cannot fail.
+  bool is_pure(const Expr& e);
+  /// Forgets what a store inside may change.
+  void forget_loads() { loads_.undo(0); }
+  void hoist(const For& node);
+  Memo loads_, pure_;
+  std::unordered_map<const ExprNode*, bool> purity_;
 
   const LoopProgram& program_;
   const LoopFunction& function_;
@@ -97,14 +111,31 @@ class Compiler {
 
 /// Lets go of all memo entries made while it lives.
 struct Compiler::MemoScope {
-  explicit MemoScope(Compiler& compiler) : compiler(compiler), size(compiler.memo_log_.size()) {}
+  explicit MemoScope(Compiler& compiler) : compiler(compiler), loads(compiler.loads_.log.size()), pure(compiler.pure_.log.size()) {}
   ~MemoScope() {
-    for (; compiler.memo_log_.size() > size; compiler.memo_log_.pop_back()) compiler.memo_.erase(compiler.memo_log_.back());
+    compiler.loads_.undo(loads);
+    compiler.pure_.undo(pure);
   }
   MemoScope(const MemoScope&) = delete;
   MemoScope& operator=(const MemoScope&) = delete;
   Compiler& compiler;
-  size_t size;
+  size_t loads, pure;
+};
+
+/// Hides all memo entries while it lives: where a variable that is bound already is bound again, the old values are wrong.
+struct Compiler::Hidden {
+  Hidden(Compiler& compiler, const Var& var) : compiler(compiler), active(compiler.vars_.count(var.operator->()) > 0) { swap(); }
+  ~Hidden() { swap(); }
+  Hidden(const Hidden&) = delete;
+  Hidden& operator=(const Hidden&) = delete;
+  void swap() {
+    if (!active) return;
+    std::swap(loads, compiler.loads_);
+    std::swap(pure, compiler.pure_);
+  }
+  Compiler& compiler;
+  bool active;
+  Memo loads, pure;
 };
 
 /// A variable's cell while it lives.

@@ -1,5 +1,6 @@
 #include "tensor/interpreter/compile.h"
 #include "tensor/print.h"
+#include "tensor/walk.h"
 
 namespace tensmith::interp {
 
@@ -31,8 +32,10 @@ Compiler::Slot Compiler::expr(const Expr& e, Slot want) {
     const auto it = vars_.find(var);
     if (it == vars_.end()) fail("variable " + var->name + " is used outside its scope");
     found = it->second;
-  } else if (const auto it = memo_.find(e.get()); it != memo_.end()) {
+  } else if (const auto it = pure_.slots.find(e.get()); it != pure_.slots.end()) {
     found = it->second;
+  } else if (const auto load = loads_.slots.find(e.get()); load != loads_.slots.end()) {
+    found = load->second;
   }
   if (found != kAnywhere) {
     if (want == kAnywhere) return found;
@@ -40,8 +43,18 @@ Compiler::Slot Compiler::expr(const Expr& e, Slot want) {
     return want;
   }
   const Slot slot = compute(e, want);
-  if (memo_.emplace(e.get(), slot).second) memo_log_.push_back(e.get());
+  Memo& memo = is_pure(e) ? pure_ : loads_;
+  if (memo.slots.emplace(e.get(), slot).second) memo.log.push_back(e.get());
   return slot;
+}
+
+bool Compiler::is_pure(const Expr& e) {
+  if (const auto it = purity_.find(e.get()); it != purity_.end()) return it->second;
+  bool pure = !e.as<Load>() && !e.as<Let>();
+  if (const auto* call = e.as<Call>()) pure = intrinsic_info(call->id).pure && call->id != Intrinsic::kAddressOf;
+  if (pure) for_each_child(e, [&](const Expr& child) { pure = pure && is_pure(child); });
+  purity_[e.get()] = pure;
+  return pure;
 }
 
 Compiler::Slot Compiler::compute(const Expr& e, Slot want) {
@@ -304,21 +317,10 @@ Compiler::Slot Compiler::load(const Load& node, Slot want) {
 Compiler::Slot Compiler::let(const Let& node, Slot want) {
   if (node.value.dtype() != node.var.dtype()) fail("expected a value of " + to_string(node.var.dtype()) + " for " + node.var.name());
   const Slot value = expr(node.value);
-  const bool rebinds = vars_.count(node.var.operator->()) > 0;
+  const Hidden hidden(*this, node.var);
+  const MemoScope memo(*this);
   const Binding binding(*this, node.var, value);
-  if (!rebinds) {
-    // What the body computes from the variable must not be found where the variable stands for something else.
-    const MemoScope memo(*this);
-    return expr(node.body, want);
-  }
-  std::unordered_map<const ExprNode*, Slot> hidden;
-  std::vector<const ExprNode*> log;
-  hidden.swap(memo_);
-  log.swap(memo_log_);
-  const Slot result = expr(node.body, want);
-  hidden.swap(memo_);
-  log.swap(memo_log_);
-  return result;
+  return expr(node.body, want);
 }
 
 }  // namespace tensmith::interp

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
 
 #include "tensor/print.h"
+#include "tensor/walk.h"
 
 namespace tensmith::interp {
 
@@ -90,10 +92,9 @@ void Compiler::stmt(const Stmt& s) {
       const auto& node = *s.as<LetStmt>();
       const Slot value = expr(node.value);
       if (node.value.dtype() != node.var.dtype()) fail("expected a value of " + to_string(node.var.dtype()) + " for " + node.var.name());
+      forget_loads();
+      const Hidden hidden(*this, node.var);
       const Binding binding(*this, node.var, value);
-      // Stores in the body may change what the value's subexpressions read, so nothing but the value itself is kept.
-      memo_.clear();
-      memo_log_.clear();
       stmt(node.body);
       break;
     }
@@ -119,11 +120,12 @@ void Compiler::stmt(const Stmt& s) {
 void Compiler::loop(const For& node) {
   const Slot min = scalar(node.min, kInt64, "a loop's start"), extent = scalar(node.extent, kInt64, "a loop's extent");
   const Slot var = cells(2);
+  forget_loads();
+  hoist(node);
   const size_t enter = emit(Op::kForEnter, 1, var, min, extent);
-  memo_.clear();
-  memo_log_.clear();
   const int32_t body = here();
   {
+    const Hidden hidden(*this, node.var);
     const Binding binding(*this, node.var, var);
     stmt(node.body);
   }
@@ -131,10 +133,40 @@ void Compiler::loop(const For& node) {
   code_.insts[enter].c = here();
 }
 
+void Compiler::hoist(const For& node) {
+  std::unordered_set<const VarNode*> inside = {node.var.operator->()};
+  const auto bind_lets = [&](const Expr& e) {
+    if (const auto* let = e.as<Let>()) inside.insert(let->var.operator->());
+    return true;
+  };
+  visit(
+      node.body,
+      [&](const Stmt& s) {
+        if (const auto* loop = s.as<For>()) inside.insert(loop->var.operator->());
+        if (const auto* let = s.as<LetStmt>()) inside.insert(let->var.operator->());
+        return true;
+      },
+      bind_lets);
+  // The largest parts that do not change; a part of a loop further inside is found again there, and then already computed.
+  visit(
+      node.body, [](const Stmt&) { return true; },
+      [&](const Expr& e) {
+        const bool leaf = e.as<IntImm>() || e.as<FloatImm>() || e.as<VarNode>();
+        if (leaf || pure_.slots.count(e.get())) return false;
+        if (!is_pure(e)) return true;
+        bool fixed = true;
+        visit(e, [&](const Expr& part) {
+          if (const auto* var = part.as<VarNode>()) fixed = fixed && !inside.count(var) && vars_.count(var);
+          return fixed;
+        });
+        if (fixed) expr(e);
+        return !fixed;
+      });
+}
+
 void Compiler::branch(const If& node) {
   const size_t to_else = emit(Op::kJumpIfNot, 1, 0, scalar(node.cond, kBool, "a condition"));
-  memo_.clear();
-  memo_log_.clear();
+  forget_loads();
   stmt(node.then);
   if (!node.otherwise) {
     code_.insts[to_else].dst = here();
@@ -168,8 +200,7 @@ void Compiler::allocate(const Allocate& node) {
   emit(Op::kStep, 1, 0);
   const int32_t number = add_buffer(node.buffer);
   extents(number);
-  memo_.clear();
-  memo_log_.clear();
+  forget_loads();
   const auto outer = buffers_.find(node.buffer.get());
   const int32_t shadowed = outer == buffers_.end() ? -1 : outer->second;
   buffers_[node.buffer.get()] = number;

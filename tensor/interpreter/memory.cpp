@@ -42,45 +42,32 @@ std::nullopt_t Machine::bad_index(const Frame& frame, int32_t buffer, int64_t fi
   return bad_index(frame, buffer, std::to_string(first) + ", " + std::to_string(second));
 }
 
-bool Machine::locate(const Frame& frame, const Access& access, int lane, int64_t* element) {
-  const View& view = frame.views[static_cast<size_t>(access.buffer)];
-  const int32_t* index = frame.code->operands.data() + access.first;
-  if (access.flat) {
-    *element = frame.r[index[0] + lane].i;
-    if (static_cast<uint64_t>(*element) < static_cast<uint64_t>(view.size)) return true;
-  } else {
-    bool inside = true;
-    *element = 0;
-    for (int32_t d = 0; d < access.rank && inside; ++d) {
-      const int64_t i = frame.r[index[d] + lane].i;
-      inside = static_cast<uint64_t>(i) < static_cast<uint64_t>(view.geometry[d]);
-      if (inside) *element += i * view.geometry[access.rank + d];
-    }
-    if (inside) return true;
-  }
+std::nullopt_t Machine::bad_index(const Frame& frame, const Access& access, int lane) {
   std::string text;
-  for (int32_t d = 0; d < access.rank; ++d) text += (d > 0 ? ", " : "") + std::to_string(frame.r[index[d] + lane].i);
-  bad_index(frame, access.buffer, text);
-  return false;
+  for (int32_t d = 0; d < access.rank; ++d)
+    text += (d > 0 ? ", " : "") + std::to_string(frame.r[frame.code->operands[static_cast<size_t>(access.first + d)] + lane].i);
+  return bad_index(frame, access.buffer, text);
 }
 
-bool Machine::load(Frame& frame, const Inst& inst, const Cell* mask) {
+bool Machine::load_masked(Frame& frame, const Inst& inst) {
   const Access& access = frame.code->accesses[static_cast<size_t>(inst.a)];
   const View& view = frame.views[static_cast<size_t>(access.buffer)];
   for (int k = 0; k < inst.lanes; ++k) {
     Cell& to = frame.r[inst.dst + k];
-    if (mask && !mask[k].i) {
-      to.i = 0;  // also the bits of 0.0
-      continue;
-    }
     int64_t element;
-    if (!locate(frame, access, k, &element)) return false;
-    to = view.base[element * view.scale];
+    if (!frame.r[inst.b + k].i) {
+      to.i = 0;  // also the bits of 0.0
+    } else if (find(view, access, frame.code->operands.data() + access.first, frame.r + k, &element)) {
+      to = view.base[element * view.scale];
+    } else {
+      bad_index(frame, access, k);
+      return false;
+    }
   }
   return true;
 }
 
-bool Machine::store(Frame& frame, const Inst& inst, const Cell* mask) {
+bool Machine::store_masked(Frame& frame, const Inst& inst) {
   const Access& access = frame.code->accesses[static_cast<size_t>(inst.a)];
   const View& view = frame.views[static_cast<size_t>(access.buffer)];
   if (++steps_ > max_steps_) {
@@ -88,9 +75,12 @@ bool Machine::store(Frame& frame, const Inst& inst, const Cell* mask) {
     return false;
   }
   for (int k = 0; k < inst.lanes; ++k) {
-    if (mask && !mask[k].i) continue;
+    if (!frame.r[inst.c + k].i) continue;
     int64_t element;
-    if (!locate(frame, access, k, &element)) return false;
+    if (!find(view, access, frame.code->operands.data() + access.first, frame.r + k, &element)) {
+      bad_index(frame, access, k);
+      return false;
+    }
     view.base[element * view.scale] = frame.r[inst.b + k];
   }
   return true;
@@ -105,8 +95,8 @@ bool Machine::address(Frame& frame, const Inst& inst) {
   for (int32_t d = 0; d < access.rank; ++d)
     element += static_cast<uint64_t>(frame.r[index[d]].i) * static_cast<uint64_t>(access.flat ? 1 : view.geometry[access.rank + d]);
   if (element > static_cast<uint64_t>(view.size)) {
-    int64_t nowhere;
-    return locate(frame, access, 0, &nowhere);  // tells what is wrong
+    bad_index(frame, access, 0);
+    return false;
   }
   frame.r[inst.dst].i = handle(view.memory, view.offset + static_cast<int64_t>(element) * view.scale);
   return true;

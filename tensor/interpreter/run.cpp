@@ -175,11 +175,19 @@ std::optional<int> Machine::run(Frame& frame) {
         r[in.dst] = view.base[(i * g[2] + j) * view.scale];
         break;
       }
-      case Op::kLoad:
-        if (!load(frame, in, nullptr)) return std::nullopt;
+      case Op::kLoad: {
+        const Access& access = code.accesses[static_cast<size_t>(in.a)];
+        const View& view = views[access.buffer];
+        const int32_t* const index = code.operands.data() + access.first;
+        for (int k = 0; k < in.lanes; ++k) {
+          int64_t element;
+          if (!find(view, access, index, r + k, &element)) return bad_index(frame, access, k);
+          r[in.dst + k] = view.base[element * view.scale];
+        }
         break;
+      }
       case Op::kLoadMasked:
-        if (!load(frame, in, r + in.b)) return std::nullopt;
+        if (!load_masked(frame, in)) return std::nullopt;
         break;
       case Op::kStore1: {
         const View& view = views[in.dst];
@@ -197,11 +205,20 @@ std::optional<int> Machine::run(Frame& frame) {
         view.base[(i * g[2] + j) * view.scale] = r[in.c];
         break;
       }
-      case Op::kStore:
-        if (!store(frame, in, nullptr)) return std::nullopt;
+      case Op::kStore: {
+        const Access& access = code.accesses[static_cast<size_t>(in.a)];
+        const View& view = views[access.buffer];
+        const int32_t* const index = code.operands.data() + access.first;
+        if (++steps_ > max_steps_) return too_many_steps(frame);
+        for (int k = 0; k < in.lanes; ++k) {
+          int64_t element;
+          if (!find(view, access, index, r + k, &element)) return bad_index(frame, access, k);
+          view.base[element * view.scale] = r[in.b + k];
+        }
         break;
+      }
       case Op::kStoreMasked:
-        if (!store(frame, in, r + in.c)) return std::nullopt;
+        if (!store_masked(frame, in)) return std::nullopt;
         break;
       case Op::kAddress:
         if (!address(frame, in)) return std::nullopt;

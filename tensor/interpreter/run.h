@@ -30,6 +30,23 @@ struct View {
   const int64_t* geometry = nullptr;  ///< extents, then strides
 };
 
+/// The element that an access means, `cells` being cell 0 of the frame plus the lane; false when it lies outside.
+inline bool find(const View& view, const Access& access, const int32_t* index, const Cell* cells, int64_t* element) {
+  if (access.rank == 1) {  // also a flat index
+    *element = cells[index[0]].i;
+    return static_cast<uint64_t>(*element) < static_cast<uint64_t>(view.size);
+  }
+  int64_t sum = 0;
+  bool inside = true;
+  for (int32_t d = 0; d < access.rank; ++d) {
+    const int64_t i = cells[index[d]].i;
+    inside &= static_cast<uint64_t>(i) < static_cast<uint64_t>(view.geometry[d]);
+    sum = static_cast<int64_t>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(i) * static_cast<uint64_t>(view.geometry[access.rank + d]));
+  }
+  *element = sum;
+  return inside;
+}
+
 /// Runs compiled functions on one stack of memories.
 class Machine {
  public:
@@ -59,9 +76,8 @@ class Machine {
   };
 
   std::optional<int> run(Frame& frame);
-  bool locate(const Frame& frame, const Access& access, int lane, int64_t* element);
-  bool load(Frame& frame, const Inst& inst, const Cell* mask);
-  bool store(Frame& frame, const Inst& inst, const Cell* mask);
+  bool load_masked(Frame& frame, const Inst& inst);
+  bool store_masked(Frame& frame, const Inst& inst);
   bool address(Frame& frame, const Inst& inst);
   bool shape(Frame& frame, int32_t buffer, int64_t* elements);
   bool bind(Frame& frame, int32_t buffer);
@@ -73,6 +89,7 @@ class Machine {
   std::nullopt_t too_many_steps(const Frame& frame);
   std::nullopt_t bad_index(const Frame& frame, int32_t buffer, int64_t element);
   std::nullopt_t bad_index(const Frame& frame, int32_t buffer, int64_t first, int64_t second);
+  std::nullopt_t bad_index(const Frame& frame, const Access& access, int lane);
   std::nullopt_t bad_index(const Frame& frame, int32_t buffer, const std::string& index);
 
   const std::vector<Code>& codes_;
