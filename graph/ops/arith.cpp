@@ -83,7 +83,7 @@ Expr float_remainder(const Expr& a_in, const Expr& b_in) {
       const Expr step = call(Intrinsic::kCopySign, {b, a});
       const Expr wrong_sign = (r < zero && a > zero) || (r > zero && a < zero);
       const Expr fixed = select(wrong_sign, r + step, select(abs(r) >= abs(b), r - step, r));
-      const Expr infinite_divisor = call(Intrinsic::kIsInf, {b}) && !call(Intrinsic::kIsInf, {a}) && a == a;
+      const Expr infinite_divisor = call(Intrinsic::kIsInf, {b}) && logical_not(call(Intrinsic::kIsInf, {a})) && a == a;
       return select(infinite_divisor, a, fixed);
     });
   };

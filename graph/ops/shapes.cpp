@@ -142,7 +142,7 @@ void propagate_values(const InferContext& ctx, TensorType& type, const std::func
     std::vector<Expr> args;
     for (const auto& values : inputs) args.push_back(values.size() == 1 ? values[0] : values[element]);
     Expr value = fn(args);
-    if (!value) return;
+    if (value.get() == nullptr) return;
     result.push_back(std::move(value));
   }
   type.value = std::move(result);

@@ -1,24 +1,57 @@
 # One line per file of graph/ops/, alphabetical; read by graph/CMakeLists.txt.
 set(TS_OP_SOURCES
   ops/activations.cpp
+  ops/arg_reduce.cpp
   ops/arith.cpp
+  ops/axis_normalizations.cpp
+  ops/batch_normalization.cpp
   ops/binary_math.cpp
   ops/binary_rule.cpp
   ops/cast.cpp
   ops/clip.cpp
+  ops/concat.cpp
   ops/constant.cpp
+  ops/constant_of_shape.cpp
   ops/conv.cpp
   ops/convolution.cpp
+  ops/cumulative.cpp
+  ops/dim_product.cpp
   ops/dropout.cpp
+  ops/expand.cpp
+  ops/gather.cpp
+  ops/gather_elements.cpp
+  ops/gather_nd.cpp
   ops/gemm.cpp
+  ops/group_normalization.cpp
   ops/identity.cpp
+  ops/injective.cpp
   ops/input.cpp
+  ops/layer_normalization.cpp
+  ops/loop_builder.cpp
   ops/matmul.cpp
   ops/matrix_product.cpp
+  ops/moments.cpp
   ops/op_list.cpp
+  ops/pad.cpp
   ops/pow.cpp
   ops/prelu.cpp
+  ops/range.cpp
+  ops/reduce.cpp
+  ops/reduced_shape.cpp
+  ops/reshape.cpp
+  ops/reshape_index.cpp
+  ops/scatter_elements.cpp
+  ops/scatter_nd.cpp
+  ops/scatter_reduction.cpp
+  ops/shape.cpp
+  ops/shape_value.cpp
   ops/shapes.cpp
+  ops/slice.cpp
+  ops/softmax.cpp
+  ops/split.cpp
+  ops/squeeze.cpp
+  ops/tensor_scatter.cpp
+  ops/transpose.cpp
   ops/unary_math.cpp
   ops/unary_rule.cpp
   ops/variadic.cpp

@@ -92,7 +92,7 @@ std::vector<OpDef> unary_math() {
        .since = 18,
        .types = TypeSet::kInteger,
        .doc = "Every bit turned.",
-       .body = [](const Expr& x, const P&) { return !x; },
+       .body = [](const Expr& x, const P&) { return Not::make(x); },
        .int_reference = [](int64_t x, DType) { return ~x; }},
       {.name = "IsInf",
        .since = 10,
@@ -120,7 +120,7 @@ std::vector<OpDef> unary_math() {
       {.name = "Not",
        .types = TypeSet::kBool,
        .doc = "Logical not.",
-       .body = [](const Expr& x, const P&) { return !x; },
+       .body = [](const Expr& x, const P&) { return logical_not(x); },
        .int_reference = [](int64_t x, DType) -> int64_t { return x == 0; }},
   });
 }
