@@ -24,7 +24,7 @@ TEST(Print, InfixNeedsOnlyTheParenthesesThatChangeMeaning) {
   EXPECT_EQ(to_string(a - c - d), "i - j - n");
   EXPECT_EQ(to_string(floor_mod(floor_div(a, 16), c) * 4), "i // 16 % j * 4");
   EXPECT_EQ(to_string(a * floor_mod(c, 16)), "i * (j % 16)");
-  EXPECT_EQ(to_string((a < c) && ((c < d) || !Expr(b))), "i < j && (j < n || !b)");
+  EXPECT_EQ(to_string((a < c) && ((c < d) || logical_not(b))), "i < j && (j < n || !b)");
   EXPECT_EQ(to_string(Binary::make(BinaryOp::kEQ, a < c, b)), "(i < j) == b");
   EXPECT_EQ(to_string(Binary::make(BinaryOp::kAnd, Binary::make(BinaryOp::kShl, a, c), d)), "i << j & n");
   EXPECT_EQ(to_string(Not::make(Binary::make(BinaryOp::kXor, a, c))), "~(i ^ j)");
