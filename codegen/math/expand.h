@@ -1,0 +1,22 @@
+/// Replaces calls of mathematical functions by loop IR, so that no kernel calls libm and vectors stay vectors.
+#pragma once
+
+#include "tensor/stmt.h"
+
+namespace tensmith {
+
+/// How calls are replaced.
+struct MathOptions {
+  /// Cheaper forms: f32 within 3.5 ulp instead of 1. Special values are as exact as in the accurate forms.
+  bool fast = false;
+};
+
+/// The expression or statement with every call of Exp, Log, Tanh, Erf, Sigmoid, Rsqrt, Pow and of the trigonometric and hyperbolic
+/// functions and their inverses written out: Let, Fma, Select, bits and integers, without branches (apart from the reduction of large
+/// arguments of sin, cos and tan, which stands under a Select with a scalar condition). f16 and bf16 are computed in f32 and
+/// rounded once. Works before and after vectorisation, on any number of lanes. Relies on Fma with one rounding: without FMA hardware
+/// the result is as exact but slow.
+Stmt expand_math(const Stmt& s, const MathOptions& options = {});
+Expr expand_math(const Expr& e, const MathOptions& options = {});
+
+}  // namespace tensmith

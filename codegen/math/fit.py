@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Derives every polynomial of codegen/math and prints coefficients.h.
+
+Usage: fit.py > coefficients.h      (needs mpmath; gmpy2 makes it several times faster)
+
+Each entry is a minimax fit in 60 digits on a dense grid, weighted so that the error counts relative to the function's value. Coefficients are rounded to their type one after the other, lowest order first, and the
+remaining ones are fitted again, so that the rounding of one is compensated by the rest.
+"""
+import struct
+import sys
+
+from mpmath import mp, mpf
+
+mp.dps = 60
+
+
+def to_f32(v):
+    return mpf(struct.unpack("f", struct.pack("f", float(v)))[0])
+
+
+def to_f64(v):
+    return mpf(float(v))
+
+
+def cut(v, bits):
+    """v with `bits` significant bits, rounded to nearest."""
+    m, e = mp.frexp(v)
+    return mp.ldexp(mp.nint(mp.ldexp(m, bits)), e - bits)
+
+
+def grid(lo, hi, count):
+    """Points dense at both ends, as the extrema of a minimax error are."""
+    return [(lo + hi) / 2 - (hi - lo) / 2 * mp.cos(mp.pi * i / (count - 1)) for i in range(count)]
+
+
+class Fit:
+    """Minimax of weight(x) * (target(x) - sum c[k] * x^powers[k]) over the grid points."""
+
+    def __init__(self, target, weight, powers, lo, hi, count=None):
+        self.powers = list(powers)
+        count = count or 60 * (len(self.powers) + 2)
+        # A point of weight zero would pin the level of the error to zero.
+        self.xs = [x for x in grid(mpf(lo), mpf(hi), count) if weight(x) != 0]
+        self.targets = [target(x) for x in self.xs]
+        self.weights = [weight(x) for x in self.xs]
+
+    def solve(self, powers, rest):
+        """Coefficients for `powers` that approximate the values `rest`; returns (coefficients, max error).
+
+        The linear program "smallest level that bounds every weighted error" by exchange: a basis of n + 1 points with signs, whose
+        convex combination of rows is zero; the worst point enters, the ratio test says which leaves. Unlike the exchange by
+        alternation it needs no Haar system, which x, x^2, ... on an interval around zero is not.
+        """
+        n = len(powers)
+        if n == 0:
+            return [], max(abs(w * r) for w, r in zip(self.weights, rest))
+        rows = [[w * x**p for p in powers] for x, w in zip(self.xs, self.weights)]
+        values = [w * r for w, r in zip(self.weights, rest)]
+        last = len(rows) - 1
+        basis = sorted({round((1 - mp.cos(mp.pi * (i + mpf("0.3")) / (n + mpf("0.6")))) / 2 * last) for i in range(n + 1)})
+        # Null vector of the basis rows gives the signs.
+        a = mp.matrix(n + 1, n + 1)
+        b = mp.matrix(n + 1, 1)
+        for col, i in enumerate(basis):
+            for k in range(n):
+                a[k, col] = rows[i][k]
+        a[n, 0] = 1
+        b[n] = 1
+        null = mp.lu_solve(a, b)
+        signs = [1 if null[col] > 0 else -1 for col in range(n + 1)]
+        for _ in range(500):
+            a = mp.matrix(n + 1, n + 1)
+            b = mp.matrix(n + 1, 1)
+            for row, (i, s) in enumerate(zip(basis, signs)):
+                for k in range(n):
+                    a[row, k] = s * rows[i][k]
+                a[row, n] = 1
+                b[row] = s * values[i]
+            solution = mp.lu_solve(a, b)
+            c, level = [solution[k] for k in range(n)], solution[n]
+            errors = [v - mp.fdot(c, r) for v, r in zip(values, rows)]
+            worst = max(range(len(rows)), key=lambda i: abs(errors[i]))
+            if abs(errors[worst]) <= abs(level) * mpf("1.0005") or worst in basis:
+                break
+            if level < 0:  # Turn all signs, so that the level counts upwards.
+                signs = [-s for s in signs]
+                continue
+            one = mp.matrix(n + 1, 1)
+            one[n] = 1
+            enter = mp.matrix(n + 1, 1)
+            sign = 1 if errors[worst] > 0 else -1
+            for k in range(n):
+                enter[k] = sign * rows[worst][k]
+            enter[n] = 1
+            weights, change = mp.lu_solve(a.T, one), mp.lu_solve(a.T, enter)
+            leave = min((row for row in range(n + 1) if change[row] > 0), key=lambda row: weights[row] / change[row])
+            basis[leave], signs[leave] = worst, sign
+        return c, max(abs(e) for e in errors)
+
+    def rounded(self, rounds):
+        """Coefficients rounded by rounds[k] (lowest order first), and the max weighted error."""
+        rest = list(self.targets)
+        result = []
+        for k, p in enumerate(self.powers):
+            c, _ = self.solve(self.powers[k:], rest)
+            value = rounds[k](c[0])
+            result.append(value)
+            rest = [r - value * x**p for r, x in zip(rest, self.xs)]
+        return result, max(abs(w * r) for w, r in zip(self.weights, rest))
+
+
+def literal(v, f32):
+    if f32:
+        assert to_f32(v) == v, v
+        text = "%.9g" % float(v)
+        assert to_f32(mpf(text)) == v
+    else:
+        assert to_f64(v) == v, v
+        text = repr(float(v))
+    return text
+
+
+def emit(name, coefficients, f32, comment):
+    text = ", ".join(literal(c, f32) for c in coefficients)
+    print(f"/// {comment}")
+    line = f"inline constexpr double {name}[] = {{"
+    words, lines = text.split(" "), []
+    current = "    "
+    for word in words:
+        if len(current) + len(word) + 1 > 116:
+            lines.append(current.rstrip())
+            current = "    "
+        current += word + " "
+    lines.append(current.rstrip())
+    if len(lines) == 1 and len(line) + len(text) + 3 < 118:
+        print(f"{line}{text}}};\n")
+    else:
+        print(line)
+        print("\n".join(lines) + "};\n")
+    sys.stdout.flush()
+
+
+def log2_of(e):
+    return "2^%.1f" % float(mp.log(e, 2)) if e > 0 else "0"
+
+
+def polynomial(name, what, target, weight, degree, lo, hi, f32, step=1, first=0):
+    fit = Fit(target, weight, [first + step * k for k in range(degree + 1)], lo, hi)
+    c, worst = fit.rounded([to_f32 if f32 else to_f64] * (degree + 1))
+    emit(name, c, f32, f"{what} on [{mp.nstr(mpf(lo), 5)}, {mp.nstr(mpf(hi), 5)}], relative error {log2_of(worst)}.")
+
+
+HALF_LN2 = mp.log(2) / 2
+
+
+def exp_tail(r):
+    """(e^r - 1 - r) / r^2"""
+    if abs(r) < mpf("1e-9"):
+        return mpf(1) / 2 + r / 6 + r * r / 24
+    return (mp.expm1(r) - r) / (r * r)
+
+
+def log_tail(f):
+    """(log(1 + f) - f + f^2/2) / f^3"""
+    if abs(f) < mpf("1e-9"):
+        return mpf(1) / 3 - f / 4 + f * f / 5
+    return (mp.log1p(f) - f + f * f / 2) / f**3
+
+
+def even_tail(fn, scale):
+    """(fn(x) / x - scale) / t with t = x^2, as a function of t; for odd functions with fn'(0) = scale."""
+    taylor = mp.taylor(fn, 0, 9)
+
+    def tail(t):
+        if t < mpf("1e-12"):
+            return (taylor[1] - scale) / t if taylor[1] != scale and t > 0 else taylor[3] + taylor[5] * t + taylor[7] * t * t
+        x = mp.sqrt(t)
+        return (fn(x) / x - scale) / t
+    return tail
+
+
+def f32_tables():
+    wide = HALF_LN2 * mpf("1.0001")
+    tail_weight = lambda r: r * r / mp.exp(r)
+    polynomial("kExp", "(e^r - 1 - r) / r^2", exp_tail, tail_weight, 4, -wide, wide, True)
+    polynomial("kExpFast", "(e^r - 1 - r) / r^2", exp_tail, tail_weight, 3, -wide, wide, True)
+    polynomial("kLog", "(log(1 + f) - f + f^2/2) / f^3", log_tail, lambda f: f**3 / mp.log1p(f) if f else mpf(0), 7,
+               mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(2) - 1, True)
+    polynomial("kLogFast", "(log(1 + f) - f + f^2/2) / f^3", log_tail, lambda f: f**3 / mp.log1p(f) if f else mpf(0), 6,
+               mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(2) - 1, True)
+    sin_tail = even_tail(mp.sin, 1)
+    quarter = mp.pi / 4 * mpf("1.006")
+    polynomial("kSin", "(sin(x) / x - 1) / t, t = x^2,", sin_tail, lambda t: t * mp.sqrt(t) / mp.sin(mp.sqrt(t)) if t else mpf(0), 2, 0,
+               quarter**2, True)
+
+    def cos_tail(t):
+        if t < mpf("1e-12"):
+            return mpf(1) / 24 - t / 720 + t * t / 40320
+        return (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2
+    polynomial("kCos", "(cos(x) - 1 + t/2) / t^2, t = x^2,", cos_tail, lambda t: t * t / mp.cos(mp.sqrt(t)), 2, 0, quarter**2, True)
+    tanh_tail = even_tail(mp.tanh, 1)
+    split_at = mpf(1)
+    emit("kTanhSplit", [split_at], True, "tanh takes the next polynomial below this, the one after it from here on.")
+    polynomial("kTanhNear", "(tanh(x) / x - 1) / t, t = x^2,", tanh_tail, lambda t: t * mp.sqrt(t) / mp.tanh(mp.sqrt(t)) if t else mpf(0), 6, 0,
+               split_at**2, True)
+    # 1 - tanh(a) = 2 e / (1 + e) with e = exp(-2 a).
+    polynomial("kTanhFar", "-2 / (1 + e)", lambda e: -2 / (1 + e), lambda e: e, 4, 0, mp.exp(-2 * split_at) * mpf("1.0001"), True)
+    split_at = mpf("0.90625")
+    emit("kErfSplit", [split_at], True, "erf takes the next polynomial below this, the one after it from here on.")
+    erf_over_x = lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t) if t > mpf("1e-40") else 2 / mp.sqrt(mp.pi)
+    polynomial("kErfNear", "erf(x) / x - 1, t = x^2,", lambda t: erf_over_x(t) - 1, lambda t: 1 / erf_over_x(t), 5, 0, split_at**2, True)
+    # The polynomial starts at a point where its first coefficient is a float by luck, so that close to it, where the
+    # complement is large, the only error is one rounding.
+    starts = [split_at + mpf(k) / 4096 for k in range(-50, 50)]
+    start = min(starts, key=lambda a: abs(to_f32(mp.log(mp.erfc(a), 2)) - mp.log(mp.erfc(a), 2)))
+    emit("kErfFarStart", [start], True, "Where the next polynomial starts.")
+    polynomial("kErfFar", "log2(erfc(start + z))", lambda z: mp.log(mp.erfc(start + z), 2),
+               lambda z: mp.log(2) * mp.erfc(start + z) / mp.erf(start + z), 6, split_at - start, 4 - start, True)
+    polynomial("kMinusExp2", "-2^f", lambda f: -mpf(2)**f, lambda f: mpf(2)**-f, 6, mpf("-0.5001"), mpf("0.5001"), True)
+    # erf(a) = 1 - 2^(a R(a)) for all a; near 0 that is as accurate as 2^f - 1.
+    def slope(a):
+        return mp.log(mp.erfc(a), 2) / a if a > mpf("1e-20") else -2 / mp.sqrt(mp.pi) / mp.log(2)
+    polynomial("kErfFast", "log2(erfc(a)) / a", slope,
+               lambda a: mp.log(2) * mp.erfc(a) * a / mp.erf(a) if a > mpf("1e-20") else mp.log(2) * mp.sqrt(mp.pi) / 2, 7, 0, mpf("3.92"), True)
+    minus_exp2m1 = lambda f: (1 - mpf(2)**f) / f if f else -mp.log(2)
+    polynomial("kMinusExp2M1", "(1 - 2^f) / f", minus_exp2m1, lambda f: 1 / minus_exp2m1(f), 5, mpf("-0.5001"), mpf("0.5001"), True)
+    polynomial("kInverse", "1 / d", lambda d: 1 / d, lambda d: d, 3, 1, 2, True)
+
+
+def split(value, parts, rnd):
+    """value as a sum of `parts` numbers of the type, largest first."""
+    result = []
+    for _ in range(parts):
+        result.append(rnd(value))
+        value -= result[-1]
+    return result
+
+
+def turn_words(first_shift, count):
+    """1 / (2 pi) * 2^-first_shift as a fraction in words of 64 bits."""
+    with mp.workdps(64 * count // 3 + 20):
+        value = int(mp.floor(mp.ldexp(1 / (2 * mp.pi), 64 * count - first_shift)))
+    return [(value >> (64 * (count - 1 - k))) & (2**64 - 1) for k in range(count)]
+
+
+def constants():
+    emit("kHalfPi32", split(mp.pi / 2, 3, to_f32), True, "pi / 2 as a sum of three f32.")
+    print("/// 1 / (2 pi) * 2^-7 as a fraction, words of 64 bits, first word first.")
+    print("inline constexpr uint64_t kTurn32[] = {" + ", ".join("0x%016x" % w for w in turn_words(7, 4)) + "};\n")
+
+
+def main():
+    print("""/// The polynomials of codegen/math; written by fit.py, not by hand. Coefficients stand lowest order first.
+#pragma once
+
+#include <cstdint>
+
+namespace tensmith::math {
+""")
+    constants()
+    f32_tables()
+    print("}  // namespace tensmith::math")
+
+
+if __name__ == "__main__":
+    main()
