@@ -22,7 +22,8 @@ LoopFunction NestBuilder::build() {
     const Layout layout = s.layout_of(output);
     std::vector<Expr> shape = layout.physical_shape(logical->shape);
     for (Expr& extent : shape) extent = short_form(extent);
-    const Buffer buffer = make_buffer(logical->name, logical->dtype, shape);
+    // Callers may hand in any element-aligned memory; vector loads without alignment cost nothing where it is aligned.
+    const Buffer buffer = make_buffer(logical->name, logical->dtype, shape, Scope::kGlobal, static_cast<int>(logical->dtype.bytes()));
     storage_[logical.get()] = {buffer, std::vector<Expr>(logical->shape.size(), Expr(0)), layout};
     function.buffers.push_back(buffer);
     return buffer;

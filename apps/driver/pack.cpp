@@ -1,0 +1,107 @@
+#include "apps/driver/pack.h"
+
+#include <cstring>
+
+namespace tensmith {
+
+namespace {
+
+/// One physical dimension while walking: how far it moves in the source.
+struct Step {
+  int64_t extent = 1;
+  int dim = 0;
+  int64_t factor = 1;  ///< of the logical index
+};
+
+struct Walk {
+  const uint8_t* source;
+  uint8_t* out;
+  int64_t element;
+  std::vector<Step> steps;
+  std::vector<int64_t> shape, strides, before;
+
+  void run(size_t level, std::vector<int64_t>& index) {
+    if (level == steps.size()) {
+      write(index);
+      return;
+    }
+    const Step& step = steps[level];
+    if (level + 1 == steps.size()) {
+      row(step, index);
+      return;
+    }
+    const int64_t start = index[step.dim];
+    for (int64_t k = 0; k < step.extent; ++k) {
+      index[step.dim] = start + k * step.factor;
+      run(level + 1, index);
+    }
+    index[step.dim] = start;
+  }
+
+  int64_t offset(const std::vector<int64_t>& index) const {
+    int64_t flat = 0;
+    for (size_t d = 0; d < index.size(); ++d) flat += (index[d] - before[d]) * strides[d];
+    return flat * element;
+  }
+
+  bool inside(const std::vector<int64_t>& index, int except) const {
+    for (size_t d = 0; d < index.size(); ++d)
+      if (static_cast<int>(d) != except && (index[d] < before[d] || index[d] >= before[d] + shape[d])) return false;
+    return true;
+  }
+
+  void write(const std::vector<int64_t>& index) {
+    if (inside(index, -1)) std::memcpy(out, source + offset(index), element);
+    out += element;
+  }
+
+  /// The innermost dimension: a strided copy of the part that is inside.
+  void row(const Step& step, std::vector<int64_t>& index) {
+    const int d = step.dim;
+    if (inside(index, d)) {
+      int64_t first = 0, last = step.extent;
+      while (first < last && index[d] + first * step.factor < before[d]) ++first;
+      while (last > first && index[d] + (last - 1) * step.factor >= before[d] + shape[d]) --last;
+      const int64_t start = offset(index) + first * step.factor * strides[d] * element;
+      const int64_t stride = step.factor * strides[d] * element;
+      uint8_t* to = out + first * element;
+      if (stride == element) {
+        std::memcpy(to, source + start, (last - first) * element);
+      } else if (element == 4) {
+        for (int64_t k = first; k < last; ++k, to += 4) std::memcpy(to, source + start + (k - first) * stride, 4);
+      } else {
+        for (int64_t k = first; k < last; ++k, to += element) std::memcpy(to, source + start + (k - first) * stride, element);
+      }
+    }
+    out += step.extent * element;
+  }
+};
+
+}  // namespace
+
+int64_t packed_bytes(const graph::Constant& constant, const Layout& layout) {
+  int64_t bytes = constant.dtype().bytes();
+  for (int64_t extent : layout.physical_shape(constant.shape())) bytes *= extent;
+  return bytes;
+}
+
+void pack(const graph::Constant& constant, const Layout& layout, uint8_t* out) {
+  if (layout.is_row_major()) {
+    std::memcpy(out, constant.data(), constant.num_bytes());
+    return;
+  }
+  Walk walk{static_cast<const uint8_t*>(constant.data()), out, constant.dtype().bytes(), {}, constant.shape(), {}, layout.pad_before()};
+  walk.strides.resize(constant.shape().size());
+  int64_t stride = 1;
+  for (size_t d = constant.shape().size(); d-- > 0;) {
+    walk.strides[d] = stride;
+    stride *= constant.shape()[d];
+  }
+  const std::vector<int64_t> physical = layout.physical_shape(constant.shape());
+  for (size_t k = 0; k < physical.size(); ++k) walk.steps.push_back({physical[k], layout.dims()[k].dim, layout.dims()[k].div});
+  std::memset(out, 0, packed_bytes(constant, layout));
+  std::vector<int64_t> index(constant.shape().size());
+  walk.run(0, index);
+}
+
+}  // namespace tensmith

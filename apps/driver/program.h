@@ -1,0 +1,69 @@
+/// A compiled model: what the compiler gives, before it is loaded or exported.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/artifact.h"
+#include "graph/graph.h"
+#include "runtime/base/target.h"
+#include "schedule/lower/lowering.h"
+
+namespace tensmith {
+
+/// An input or output of a model.
+struct PortSpec {
+  std::string name;
+  DType dtype;
+  std::vector<int64_t> shape;
+  int64_t bytes() const;
+};
+
+/// One distinct kernel; equal groups share one.
+struct KernelInfo {
+  std::string name;
+  std::vector<std::string> ops;      ///< operator names of the group
+  std::string first_node;            ///< name of the first node that uses it
+  Schedule schedule;                 ///< with the workload
+  LoweredKernel lowered;
+  std::string explanation;           ///< why this schedule
+  double flops = 0;                  ///< Units: floating-point operations a call
+  double bytes = 0;                  ///< Units: bytes read and written a call (each tensor once)
+  double schedule_ms = 0, lower_ms = 0, codegen_ms = 0;
+  std::string assembly;              ///< when asked for
+};
+
+/// One call of a kernel by `main`, in order.
+struct KernelCall {
+  int kernel = 0;
+  std::string label;                 ///< node names, for profiles
+};
+
+/// Figures of a compilation.
+struct CompileStats {
+  double import_ms = 0, passes_ms = 0, kernels_ms = 0, weights_ms = 0, total_ms = 0;
+  int64_t arena_bytes = 0, arena_lower_bound = 0, weight_bytes = 0;
+  int nodes_in = 0, nodes_out = 0, groups = 0;
+};
+
+/// Objects that define `<prefix>main` (ABI: see codegen/artifact.h; buffers: inputs, outputs, weights, arena) and
+/// `<prefix>main_packed` (one buffer: the table of those pointers), and everything they need.
+struct CompiledProgram {
+  std::string prefix;
+  Target target;
+  int threads = 1;
+  std::vector<ObjectCode> objects;
+  LoopFunction main;
+  std::vector<PortSpec> inputs, outputs;
+  std::shared_ptr<std::vector<uint8_t>> weights;
+  int64_t arena_bytes = 0;
+  std::vector<KernelInfo> kernels;
+  std::vector<KernelCall> calls;
+  CompileStats stats;
+  std::string model_digest;
+  std::string fusion_explanation;
+};
+
+}  // namespace tensmith
