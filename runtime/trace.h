@@ -1,0 +1,51 @@
+/// A time line of spans that chrome://tracing and Perfetto open.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/timer.h"
+
+namespace tensmith {
+
+/// Collects spans. Threads: any number may add at a time.
+class Trace {
+ public:
+  struct Span {
+    std::string name;
+    std::string category;  ///< "pass", "kernel", "run", ...
+    int64_t start_ns = 0;
+    int64_t duration_ns = 0;
+    int thread = 0;
+    std::vector<std::pair<std::string, double>> figures;  ///< Such as {"GFLOP/s", 88.1}; shown with the span.
+  };
+
+  void add(Span span);
+  std::vector<Span> spans() const;
+  /// Trace Event Format, spans in order of time; `from` describes machine and model.
+  Json chrome_json(const Provenance& from) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Span> spans_;
+};
+
+/// Adds a span from construction to destruction; a null trace costs nothing.
+class ScopedSpan {
+ public:
+  ScopedSpan(Trace* trace, std::string name, std::string category) : trace_(trace), name_(std::move(name)), category_(std::move(category)) {}
+  ScopedSpan(const ScopedSpan&) = delete;
+  ScopedSpan& operator=(const ScopedSpan&) = delete;
+  ~ScopedSpan();
+
+ private:
+  Trace* trace_;
+  std::string name_;
+  std::string category_;
+  int64_t start_ = now_ns();
+};
+
+}  // namespace tensmith
