@@ -72,16 +72,15 @@ std::string Profiler::table(int limit) const {
     std::snprintf(digits, sizeof digits, value > 0 ? "%.1f" : "-", value);
     return std::string(digits);
   };
-  for (const Row& row : all) {
-    if (limit > 0 && limit-- == 1 && &row != &all.back()) {
-      text += "... and " + std::to_string(&all.back() - &row + 1) + " more\n";
-      break;
-    }
+  const size_t shown = limit > 0 ? std::min(all.size(), static_cast<size_t>(limit)) : all.size();
+  for (size_t i = 0; i < shown; ++i) {
+    const Row& row = all[i];
     std::snprintf(line, sizeof line, "%-*.60s %8lld %12.1f %12.1f %6.1f %10s %8s\n", static_cast<int>(width), row.name.c_str(),
                   static_cast<long long>(row.calls), row.total_us / static_cast<double>(row.calls), row.min_us, row.percent,
                   figure(row.gflops).c_str(), figure(row.gbytes).c_str());
     text += line;
   }
+  if (shown < all.size()) text += "... and " + std::to_string(all.size() - shown) + " more\n";
   if (runs_) {
     std::snprintf(line, sizeof line, "%-*s %8lld %12.1f\n", static_cast<int>(width), "outside of kernels", static_cast<long long>(runs_),
                   outside_us() / static_cast<double>(runs_));

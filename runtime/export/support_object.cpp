@@ -95,9 +95,9 @@ std::string abi_header_text() {
 }
 
 std::string abi_prototypes(const std::string& prefix) {
-  std::string out;
+  std::string out = "#ifdef __cplusplus\nextern \"C\" {\n#endif\n";
   for (const Function& f : kFunctions) out += std::string(f.before) + prefix + "_" + f.name + "(" + f.parameters + ");\n";
-  return out;
+  return out + "#ifdef __cplusplus\n}\n#endif\n";
 }
 
 std::string support_digest(std::string_view arch) {

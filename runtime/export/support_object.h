@@ -28,7 +28,7 @@ std::vector<std::string> exported_names(const std::string& prefix);
 /// C source text of the interface's types (abi.h with all it includes) to stand at the head of a library's header. C89 but for
 /// stdint.h; headers of several libraries may be included together.
 std::string abi_header_text();
-/// Prototypes of P_get_api, P_create, ... for a prefix.
+/// Prototypes of P_get_api, P_create, ... for a prefix, in extern "C" for C++.
 std::string abi_prototypes(const std::string& prefix);
 
 /// Digest of the support object and interface: part of what makes a library's bytes.
