@@ -58,19 +58,18 @@ Parser::Parsed Parser::made(const Token& start, Expr e, int depth) const {
   return parsed;
 }
 
-Expr Parser::constant(const Parsed& number, DType type) const {
+Expr Parser::number_or_null(const Parsed& number, DType type) {
   const Token& token = *number.literal;
   const std::string_view digits = token.text.substr(0, token.kind == TokenKind::kNumber ? suffix_start(token.text) : 3);
-  const auto refuse = [&] { fail_at(token, "expected a value of " + to_string(type) + ", got " + got(token)); };
   if (type.is_integral()) {
     uint64_t magnitude = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude);
-    if (error != std::errc() || end != digits.data() + digits.size()) refuse();
+    if (error != std::errc() || end != digits.data() + digits.size()) return {};
     const uint64_t highest = type.bits == 64 && type.is_uint() ? UINT64_MAX : (uint64_t{1} << (type.is_int() ? type.bits - 1 : type.bits)) - 1;
-    if (number.negative ? !type.is_int() || magnitude > highest + 1 : magnitude > highest) refuse();
+    if (number.negative ? !type.is_int() || magnitude > highest + 1 : magnitude > highest) return {};
     return IntImm::make(type, static_cast<int64_t>(number.negative ? 0 - magnitude : magnitude));
   }
-  if (!type.is_float()) refuse();
+  if (!type.is_float()) return {};
   double value = 0;
   if (digits == "nan") {
     value = std::numeric_limits<double>::quiet_NaN();
@@ -81,11 +80,19 @@ Expr Parser::constant(const Parsed& number, DType type) const {
     const char *first = digits.data(), *last = first + digits.size();
     float narrow = 0;
     const auto [end, error] = type.bits == 64 ? std::from_chars(first, last, value) : std::from_chars(first, last, narrow);
-    if (error != std::errc() || end != last) refuse();
+    if (error != std::errc() || end != last) return {};
     if (type.bits != 64) value = static_cast<double>(narrow);
   }
   const Expr imm = FloatImm::make(type, number.negative ? -value : value);
-  if (std::isinf(imm.as<FloatImm>()->value) && !std::isinf(value)) refuse();
+  if (std::isinf(imm.as<FloatImm>()->value) && !std::isinf(value)) return {};
+  return imm;
+}
+
+bool Parser::fits(const Parsed& number, DType type) { return number_or_null(number, type).get() != nullptr; }
+
+Expr Parser::constant(const Parsed& number, DType type) {
+  Expr imm = number_or_null(number, type);
+  if (imm.get() == nullptr) fail_at(*number.literal, "expected a value of " + to_string(type) + ", got " + got(*number.literal));
   return imm;
 }
 
@@ -167,8 +174,10 @@ Parser::Parsed Parser::number(bool negative) {
   const std::string_view suffix = token.text.substr(suffix_start(token.text));
   if (suffix.empty()) {
     parsed.bare = true;
+    // What the usual types cannot hold may still fit into that of the operand beside it.
     const bool is_int = token.text.find_first_of(".e") == std::string_view::npos;
-    parsed.expr = constant(parsed, is_int ? kInt64 : kFloat32);
+    const DType usual = is_int ? kInt64 : kFloat32, wide = is_int ? kUInt64 : kFloat64;
+    parsed.expr = constant(parsed, fits(parsed, usual) ? usual : wide);
     return parsed;
   }
   const Result<DType> type = parse_dtype(suffix);

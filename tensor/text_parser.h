@@ -67,7 +67,10 @@ class Parser {
   Parsed cast_call(const Token& start);
   Parsed intrinsic_call(const Token& start, Intrinsic id);
   Parsed binary(const Token& sign, BinaryOp op, Parsed a, Parsed b);
-  Expr constant(const Parsed& number, DType type) const;
+  /// A number's value in a type, null when it does not fit; `constant` refuses it then.
+  static Expr number_or_null(const Parsed& number, DType type);
+  static bool fits(const Parsed& number, DType type);
+  static Expr constant(const Parsed& number, DType type);
   /// Gives a bare operand the type of the other one.
   void match_bare(Parsed& a, Parsed& b) const;
   /// An expression of one type, scalar: a condition or an index.
