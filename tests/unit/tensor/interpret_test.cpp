@@ -351,6 +351,34 @@ TEST(InterpretStatements, SharedSubexpressionsRunOnce) {
   EXPECT_EQ(value.f[0], 0x1p60);
 }
 
+TEST(InterpretStatements, SharedNodesFollowTheBindingAround) {
+  const Buffer out = make_buffer("out", kInt64, {8});
+  const auto run = [&](const Stmt& body) {
+    InterpValue value = make_interp_value(kInt64, 8);
+    const Result<void> ran = interpret(LoopFunction{"f", {out}, {}, {out}, body, {}}, {&value}, {});
+    EXPECT_TRUE(ran.ok()) << ran.failure().message;
+    return value.i;
+  };
+  const Var x("x");
+  const Expr e = Expr(x) * 10;
+  const auto put = [&](int at, const Expr& value) { return Store::make(out, {at}, value); };
+  // One node under several bindings of its variable: inner ones hide, outer ones come back.
+  EXPECT_EQ(run(LetStmt::make(x, 1, Block::make({put(0, e), LetStmt::make(x, 2, put(1, e)), put(2, e)}))), (Ints{10, 20, 10, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(run(For::make(x, 1, 1, ForKind::kSerial, Block::make({put(0, e), For::make(x, 2, 2, ForKind::kSerial, put(1, e)), put(2, e)}))),
+            (Ints{10, 30, 10, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(run(put(0, Let::make(x, 1, e + Let::make(x, 2, e) + e))), (Ints{40, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(run(put(0, Let::make(x, 1, e) + Let::make(x, 2, e))), (Ints{30, 0, 0, 0, 0, 0, 0, 0}));
+  // A load is not carried over a store, neither to the next statement nor out of a loop.
+  const Expr read = load(out, {0}) + 1;
+  const Var i("i");
+  EXPECT_EQ(run(For::make(i, 1, 3, ForKind::kSerial, Block::make({put(0, read), Store::make(out, {i}, read)}))), (Ints{3, 2, 3, 4, 0, 0, 0, 0}));
+  EXPECT_EQ(run(If::make(read > 0, Block::make({put(0, read), put(1, read)}))), (Ints{1, 2, 0, 0, 0, 0, 0, 0}));
+  // What one branch computed is not known in the other, nor behind both.
+  const Var c("c", kBool);
+  const Expr either = Select::make(c, e * e, e) + e * e;
+  EXPECT_EQ(run(LetStmt::make(x, 1, LetStmt::make(c, make_bool(false), put(0, either)))), (Ints{110, 0, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST(InterpretCalls, FunctionsOfTheProgram) {
   const std::string callee = "func add(x: f32[n], y: f32[n]; n: i64, by: f32) -> y { assert n < 5, 5, \"n\" for i in n { y[i] = x[i] + by } }\n";
   InterpValue out = float_values(kFloat32, {0, 1, 2, 3, 4, 5, 6, 7}), code = make_interp_value(kInt32, 1);
