@@ -97,13 +97,14 @@ class Fit:
             basis[leave], signs[leave] = worst, sign
         return c, max(abs(e) for e in errors)
 
-    def rounded(self, rounds):
-        """Coefficients rounded by rounds[k] (lowest order first), and the max weighted error."""
+    def rounded(self, rnd, refits):
+        """Coefficients rounded by `rnd`, and the max weighted error. After each of the first `refits` the others are fitted again."""
         rest = list(self.targets)
         result = []
         for k, p in enumerate(self.powers):
-            c, _ = self.solve(self.powers[k:], rest)
-            value = rounds[k](c[0])
+            if k <= refits:
+                c, _ = self.solve(self.powers[k:], rest)
+            value = rnd(c[k - min(k, refits)])
             result.append(value)
             rest = [r - value * x**p for r, x in zip(rest, self.xs)]
         return result, max(abs(w * r) for w, r in zip(self.weights, rest))
@@ -144,10 +145,17 @@ def log2_of(e):
     return "2^%.1f" % float(mp.log(e, 2)) if e > 0 else "0"
 
 
-def polynomial(name, what, target, weight, degree, lo, hi, f32, step=1, first=0):
-    fit = Fit(target, weight, [first + step * k for k in range(degree + 1)], lo, hi)
-    c, worst = fit.rounded([to_f32 if f32 else to_f64] * (degree + 1))
+def polynomial(name, what, target, weight, degree, lo, hi, f32=False):
+    # In double the rounding of all but the first coefficients is far below the error of the fit.
+    fit = Fit(target, weight, range(degree + 1), lo, hi, 60 * (degree + 3) if f32 else 20 * (degree + 3))
+    c, worst = fit.rounded(to_f32 if f32 else to_f64, degree if f32 else 2)
     emit(name, c, f32, f"{what} on [{mp.nstr(mpf(lo), 5)}, {mp.nstr(mpf(hi), 5)}], relative error {log2_of(worst)}.")
+
+
+def odd_polynomial(name, what, fn, degree, bound, f32=False):
+    """(fn(x) / x - 1) / t as a polynomial in t = x^2, for |x| <= bound."""
+    polynomial(name, f"({what} / x - 1) / t, t = x^2,", even_tail(fn, 1), lambda t: t * mp.sqrt(t) / fn(mp.sqrt(t)) if t else mpf(0), degree,
+               0, mpf(bound)**2, f32)
 
 
 HALF_LN2 = mp.log(2) / 2
@@ -179,52 +187,102 @@ def even_tail(fn, scale):
     return tail
 
 
-def f32_tables():
-    wide = HALF_LN2 * mpf("1.0001")
-    tail_weight = lambda r: r * r / mp.exp(r)
-    polynomial("kExp", "(e^r - 1 - r) / r^2", exp_tail, tail_weight, 4, -wide, wide, True)
-    polynomial("kExpFast", "(e^r - 1 - r) / r^2", exp_tail, tail_weight, 3, -wide, wide, True)
-    polynomial("kLog", "(log(1 + f) - f + f^2/2) / f^3", log_tail, lambda f: f**3 / mp.log1p(f) if f else mpf(0), 7,
-               mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(2) - 1, True)
-    polynomial("kLogFast", "(log(1 + f) - f + f^2/2) / f^3", log_tail, lambda f: f**3 / mp.log1p(f) if f else mpf(0), 6,
-               mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(2) - 1, True)
-    sin_tail = even_tail(mp.sin, 1)
-    quarter = mp.pi / 4 * mpf("1.006")
-    polynomial("kSin", "(sin(x) / x - 1) / t, t = x^2,", sin_tail, lambda t: t * mp.sqrt(t) / mp.sin(mp.sqrt(t)) if t else mpf(0), 2, 0,
-               quarter**2, True)
+def cos_tail(t):
+    """(cos(x) - 1 + t/2) / t^2"""
+    if t < mpf("1e-12"):
+        return mpf(1) / 24 - t / 720 + t * t / 40320
+    return (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2
 
-    def cos_tail(t):
-        if t < mpf("1e-12"):
-            return mpf(1) / 24 - t / 720 + t * t / 40320
-        return (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2
-    polynomial("kCos", "(cos(x) - 1 + t/2) / t^2, t = x^2,", cos_tail, lambda t: t * t / mp.cos(mp.sqrt(t)), 2, 0, quarter**2, True)
-    tanh_tail = even_tail(mp.tanh, 1)
-    split_at = mpf(1)
-    emit("kTanhSplit", [split_at], True, "tanh takes the next polynomial below this, the one after it from here on.")
-    polynomial("kTanhNear", "(tanh(x) / x - 1) / t, t = x^2,", tanh_tail, lambda t: t * mp.sqrt(t) / mp.tanh(mp.sqrt(t)) if t else mpf(0), 6, 0,
-               split_at**2, True)
-    # 1 - tanh(a) = 2 e / (1 + e) with e = exp(-2 a).
-    polynomial("kTanhFar", "-2 / (1 + e)", lambda e: -2 / (1 + e), lambda e: e, 4, 0, mp.exp(-2 * split_at) * mpf("1.0001"), True)
-    split_at = mpf("0.90625")
-    emit("kErfSplit", [split_at], True, "erf takes the next polynomial below this, the one after it from here on.")
-    erf_over_x = lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t) if t > mpf("1e-40") else 2 / mp.sqrt(mp.pi)
-    polynomial("kErfNear", "erf(x) / x - 1, t = x^2,", lambda t: erf_over_x(t) - 1, lambda t: 1 / erf_over_x(t), 5, 0, split_at**2, True)
+
+def erf_over_x(t):
+    return mp.erf(mp.sqrt(t)) / mp.sqrt(t) if t > mpf("1e-40") else 2 / mp.sqrt(mp.pi)
+
+
+def log_odd(w):
+    """(atanh(s) / s - 1 - w/3) / w^2, w = s^2"""
+    if w < mpf("1e-14"):
+        return mpf(1) / 5 + w / 7 + w * w / 9
+    return (mp.atanh(mp.sqrt(w)) / mp.sqrt(w) - 1 - w / 3) / w**2
+
+
+def exp_table(name, degree, f32=False):
+    wide = HALF_LN2 * mpf("1.0001")
+    polynomial(name, "(e^r - 1 - r) / r^2", exp_tail, lambda r: r * r / mp.exp(r), degree, -wide, wide, f32)
+
+
+def log_table(name, degree, f32=False):
+    polynomial(name, "(log(1 + f) - f + f^2/2) / f^3", log_tail, lambda f: f**3 / mp.log1p(f) if f else mpf(0), degree,
+               mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(2) - 1, f32)
+
+
+def sin_cos_tables(suffix, sin_degree, cos_degree, f32=False):
+    quarter = mp.pi / 4 * (mpf("1.006") if f32 else mpf("1.0001"))
+    odd_polynomial("kSin" + suffix, "sin(x)", mp.sin, sin_degree, quarter, f32)
+    polynomial("kCos" + suffix, "(cos(x) - 1 + t/2) / t^2, t = x^2,", cos_tail, lambda t: t * t / mp.cos(mp.sqrt(t)), cos_degree, 0, quarter**2, f32)
+
+
+def erf_tables(suffix, split_at, bound, near_degree, far_degree, exp2_degree, f32=False):
+    polynomial("kErfNear" + suffix, "erf(x) / x - 1, t = x^2,", lambda t: erf_over_x(t) - 1, lambda t: 1 / erf_over_x(t), near_degree, 0,
+               split_at**2, f32)
     # The polynomial starts at a point where its first coefficient is a float by luck, so that close to it, where the
     # complement is large, the only error is one rounding.
+    rnd = to_f32 if f32 else to_f64
     starts = [split_at + mpf(k) / 4096 for k in range(-50, 50)]
-    start = min(starts, key=lambda a: abs(to_f32(mp.log(mp.erfc(a), 2)) - mp.log(mp.erfc(a), 2)))
-    emit("kErfFarStart", [start], True, "Where the next polynomial starts.")
-    polynomial("kErfFar", "log2(erfc(start + z))", lambda z: mp.log(mp.erfc(start + z), 2),
-               lambda z: mp.log(2) * mp.erfc(start + z) / mp.erf(start + z), 6, split_at - start, 4 - start, True)
-    polynomial("kMinusExp2", "-2^f", lambda f: -mpf(2)**f, lambda f: mpf(2)**-f, 6, mpf("-0.5001"), mpf("0.5001"), True)
+    start = min(starts, key=lambda a: abs(rnd(mp.log(mp.erfc(a), 2)) - mp.log(mp.erfc(a), 2)))
+    emit("kErfFarStart" + suffix, [start], f32, "Where the next polynomial starts.")
+    polynomial("kErfFar" + suffix, "log2(erfc(start + z))", lambda z: mp.log(mp.erfc(start + z), 2),
+               lambda z: mp.log(2) * mp.erfc(start + z) / mp.erf(start + z), far_degree, split_at - start, bound - start, f32)
+    polynomial("kMinusExp2" + suffix, "-2^f", lambda f: -mpf(2)**f, lambda f: mpf(2)**-f, exp2_degree, mpf("-0.5001"), mpf("0.5001"), f32)
+
+
+def f32_tables():
+    exp_table("kExp", 4, f32=True)
+    exp_table("kExpFast", 3, f32=True)
+    log_table("kLog", 7, f32=True)
+    log_table("kLogFast", 6, f32=True)
+    sin_cos_tables("", 2, 2, f32=True)
+    emit("kTanhSplit", [mpf(1)], True, "tanh takes the next polynomial below this, the one after it from here on; so does kDouble.")
+    odd_polynomial("kTanhNear", "tanh(x)", mp.tanh, 6, 1, f32=True)
+    # 1 - tanh(a) = 2 e / (1 + e) with e = exp(-2 a).
+    polynomial("kTanhFar", "-2 / (1 + e)", lambda e: -2 / (1 + e), lambda e: e, 4, 0, mp.exp(-2) * mpf("1.0001"), f32=True)
+    split_at = mpf("0.90625")
+    emit("kErfSplit", [split_at], True, "erf takes the next polynomial below this, the one after it from here on; so does kDouble.")
+    erf_tables("", split_at, 4, 5, 6, 6, f32=True)
     # erf(a) = 1 - 2^(a R(a)) for all a; near 0 that is as accurate as 2^f - 1.
     def slope(a):
         return mp.log(mp.erfc(a), 2) / a if a > mpf("1e-20") else -2 / mp.sqrt(mp.pi) / mp.log(2)
     polynomial("kErfFast", "log2(erfc(a)) / a", slope,
-               lambda a: mp.log(2) * mp.erfc(a) * a / mp.erf(a) if a > mpf("1e-20") else mp.log(2) * mp.sqrt(mp.pi) / 2, 7, 0, mpf("3.92"), True)
+               lambda a: mp.log(2) * mp.erfc(a) * a / mp.erf(a) if a > mpf("1e-20") else mp.log(2) * mp.sqrt(mp.pi) / 2, 7, 0, mpf("3.92"), f32=True)
     minus_exp2m1 = lambda f: (1 - mpf(2)**f) / f if f else -mp.log(2)
-    polynomial("kMinusExp2M1", "(1 - 2^f) / f", minus_exp2m1, lambda f: 1 / minus_exp2m1(f), 5, mpf("-0.5001"), mpf("0.5001"), True)
-    polynomial("kInverse", "1 / d", lambda d: 1 / d, lambda d: d, 3, 1, 2, True)
+    polynomial("kMinusExp2M1", "(1 - 2^f) / f", minus_exp2m1, lambda f: 1 / minus_exp2m1(f), 5, mpf("-0.5001"), mpf("0.5001"), f32=True)
+    polynomial("kInverse", "1 / d", lambda d: 1 / d, lambda d: d, 3, 1, 2, f32=True)
+
+
+def wide_tables():
+    exp_table("kExpWide", 5)
+    log_table("kLogWide", 11)
+    sin_cos_tables("Wide", 3, 3)
+    odd_polynomial("kSinhWide", "sinh(x)", mp.sinh, 3, 1)
+    odd_polynomial("kAsinhWide", "asinh(x)", mp.asinh, 10, 1)
+    odd_polynomial("kAtanhWide", "atanh(x)", mp.atanh, 7, mpf("0.5"))
+    odd_polynomial("kAtanWide", "atan(x)", mp.atan, 10, 1)
+    odd_polynomial("kAsinWide", "asin(x)", mp.asin, 6, mpf("0.5"))
+
+
+def f64_tables():
+    exp_table("kExp64", 9)
+    log_table("kLog64", 18)
+    sin_cos_tables("64", 5, 5)
+    odd_polynomial("kTanhNear64", "tanh(x)", mp.tanh, 14, 1)
+    polynomial("kTanhFar64", "-2 / (1 + e)", lambda e: -2 / (1 + e), lambda e: e, 10, 0, mp.exp(-2) * mpf("1.0001"))
+    erf_tables("64", mpf("0.90625"), mpf("5.95"), 11, 18, 11)
+    emit("kThird64", split(mpf(1) / 3, 2, to_f64), False, "1/3 as a sum of two f64.")
+    polynomial("kLogOdd64", "(atanh(s) / s - 1 - w/3) / w^2, w = s^2,", log_odd, lambda w: w * w, 6, 0, mpf("0.02945"))
+    odd_polynomial("kSinh64", "sinh(x)", mp.sinh, 6, 1)
+    odd_polynomial("kAsinh64", "asinh(x)", mp.asinh, 18, 1)
+    odd_polynomial("kAtanh64", "atanh(x)", mp.atanh, 14, mpf("0.5"))
+    odd_polynomial("kAtan64", "atan(x)", mp.atan, 19, 1)
+    odd_polynomial("kAsin64", "asin(x)", mp.asin, 12, mpf("0.5"))
 
 
 def split(value, parts, rnd):
@@ -243,10 +301,21 @@ def turn_words(first_shift, count):
     return [(value >> (64 * (count - 1 - k))) & (2**64 - 1) for k in range(count)]
 
 
+def words(name, first_shift, count):
+    text = [f"0x{w:016x}" for w in turn_words(first_shift, count)]
+    lines = [", ".join(text[i:i + 5]) for i in range(0, count, 5)]
+    print(f"/// 1 / (2 pi) * 2^-{first_shift} as a fraction, words of 64 bits, first word first.")
+    print(f"inline constexpr uint64_t {name}[] = {{\n    " + ",\n    ".join(lines) + "};\n")
+
+
 def constants():
+    emit("kLn2Parts32", [cut(mp.log(2), 15), to_f32(mp.log(2) - cut(mp.log(2), 15))], True, "ln 2 as a sum; the first part has 15 bits.")
+    high = cut(mp.log(2), 42)
+    emit("kLn2Parts64", [high] + split(mp.log(2) - high, 2, to_f64), False, "ln 2 as a sum; the first part has 42 bits.")
     emit("kHalfPi32", split(mp.pi / 2, 3, to_f32), True, "pi / 2 as a sum of three f32.")
-    print("/// 1 / (2 pi) * 2^-7 as a fraction, words of 64 bits, first word first.")
-    print("inline constexpr uint64_t kTurn32[] = {" + ", ".join("0x%016x" % w for w in turn_words(7, 4)) + "};\n")
+    emit("kHalfPi64", split(mp.pi / 2, 3, to_f64), False, "pi / 2 as a sum of three f64.")
+    words("kTurn32", 7, 4)
+    words("kTurn64", 26, 19)
 
 
 def main():
@@ -259,6 +328,8 @@ namespace tensmith::math {
 """)
     constants()
     f32_tables()
+    wide_tables()
+    f64_tables()
     print("}  // namespace tensmith::math")
 
 

@@ -22,11 +22,6 @@ Expr bitcast(DType::Code code, const Expr& value) {
 
 Expr shift(BinaryOp op, const Expr& value, int count) { return Binary::make(op, value, make_const_int(value.dtype(), count)); }
 
-bool is_leaf(const Expr& e) {
-  if (const auto* broadcast = e.as<Broadcast>()) return is_leaf(broadcast->value);
-  return e.kind() == NodeKind::kIntImm || e.kind() == NodeKind::kFloatImm || e.kind() == NodeKind::kVar;
-}
-
 /// Rewrites a graph of expressions bottom-up, each node once.
 class Sharer : public Mutator {
  public:
@@ -63,6 +58,11 @@ class Sharer : public Mutator {
 };
 
 }  // namespace
+
+bool is_leaf(const Expr& e) {
+  if (const auto* broadcast = e.as<Broadcast>()) return is_leaf(broadcast->value);
+  return e.kind() == NodeKind::kIntImm || e.kind() == NodeKind::kFloatImm || e.kind() == NodeKind::kVar;
+}
 
 Expr int_bits(Expr value) { return bitcast(DType::Code::kInt, value); }
 Expr uint_bits(Expr value) { return bitcast(DType::Code::kUInt, value); }

@@ -1,0 +1,136 @@
+// exp, sigmoid, tanh, erf.
+#include "codegen/math/coefficients.h"
+#include "codegen/math/functions.h"
+#include "codegen/math/ir.h"
+#include "codegen/math/parts.h"
+
+namespace tensmith::math {
+
+namespace {
+
+constexpr double kLog2E = 1.4426950408889634;
+
+/// About 1 / d for d in [1, 2], never less. f32: at most 2^-17 more; cheaper than a division where its rounding is of no use.
+Expr rough_inverse(const Format& format, const Expr& d) {
+  const Constants c(d.dtype());
+  if (format.precision == Precision::kDouble) return c(1) / d;
+  const Expr first = horner(d, kInverse);
+  // A Newton step never overshoots; its constant is raised by more than it can fall short (2^-18.4).
+  return fma(first, fnma(first, d, c(1 + 0x1p-17)), first);
+}
+
+/// e = n + f with |f| <= 1/2: 2^n as a float, and f.
+struct Split {
+  Expr power, f;
+};
+Split split_exponent(const Format& format, const Expr& e) {
+  const Constants c(e.dtype());
+  const double rounder = format.rounder + format.exponent_bias;
+  const Expr shifted = e + c(rounder);
+  return {power_of_two(format, uint_bits(shifted)), e - (shifted - c(rounder))};
+}
+
+}  // namespace
+
+Reduced reduce_exp(const Format& format, const Expr& x, int bias, const Expr& low) {
+  const Constants c(x.dtype());
+  const Expr shifted = fma(x, c(kLog2E), c(format.rounder + bias));
+  const Expr n = shifted - c(format.rounder + bias);
+  Expr first = fma(n, c(-format.ln2_high), x);
+  if (low) first = first + low;
+  return {uint_bits(shifted), fma(n, c(-format.ln2_low), first)};
+}
+
+Expr power_of_two(const Format& format, const Expr& bits) { return float_bits(shift_left(bits, format.mantissa_bits)); }
+
+TwoFactors::TwoFactors(const Format& format, const Expr& bits) {
+  const Expr half = shift_right(bits, 1);
+  first = power_of_two(format, half);
+  second = power_of_two(format, bits - half);
+}
+
+Expr TwoFactors::scale(const Expr& p) const { return p * first * second; }
+
+Expr exp_quotient(const Format& format, const Expr& r) { return fma(horner(r, format.exp), r, Constants(r.dtype())(1)); }
+
+Expr exp_of(const Format& format, const Expr& x, int offset) {
+  const Constants c(x.dtype());
+  const Expr limited = clamp_high(clamp_low(x, c(format.exp_low)), c(format.exp_high - offset));
+  const Reduced reduced = reduce_exp(format, limited, 2 * format.exponent_bias);
+  const Expr p = fma(exp_quotient(format, reduced.r), reduced.r, c(1));
+  const Constants i(reduced.bits.dtype());
+  return TwoFactors(format, reduced.bits + i.integer(offset)).scale(p);
+}
+
+Expr exp(const Expr& x, bool fast) { return exp_of(format_of(precision_of(x.dtype(), fast)), x); }
+
+Expr sigmoid(const Expr& x, bool fast) {
+  const Constants c(x.dtype());
+  // With e = exp(-|x|): 1 / (1 + e) for x >= 0 and e / (1 + e) below, so that nothing overflows.
+  const Format& format = format_of(precision_of(x.dtype(), /*fast=*/false));
+  const Reduced reduced = reduce_exp(format, clamp_low(-abs(x), c(format.exp_low)), 2 * format.exponent_bias);
+  const TwoFactors power(format, reduced.bits);
+  const Expr quotient = exp_quotient(format, reduced.r);
+  const Expr p = fma(quotient, reduced.r, c(1));
+  const Expr negative = x < c(0);
+  if (fast && format.precision == Precision::kSingle) {
+    const Expr e = power.scale(p);
+    return select(negative, e, c(1)) / (c(1) + e);
+  }
+  // e = s p with a power of two s. An approximate quotient is improved once by the exact remainder
+  // numerator - quotient - quotient s p, so that a single rounding counts in full. The first difference is exact because the
+  // quotient is at least half the numerator: the inverse errs upwards.
+  const Expr s = power.first * power.second;
+  const Expr inverse = rough_inverse(format, fma(s, p, c(1)));
+  const Expr numerator = select(negative, p, c(1));
+  const Expr p_low = fma(quotient, reduced.r, c(1) - p);
+  const Expr rough = numerator * inverse;
+  const Expr rest = fnma(rough * s, p, numerator - rough) + select(negative, p_low, c(0));
+  const Expr result = fma(rest, inverse, rough);
+  return select(negative, power.scale(result), result);
+}
+
+Expr tanh(const Expr& x, bool fast) {
+  const Constants c(x.dtype());
+  const Precision precision = precision_of(x.dtype(), /*fast=*/false);
+  const bool is_double = precision == Precision::kDouble;
+  const Format& format = format_of(precision);
+  const Expr a = abs(x);
+  const Expr limited = clamp_high(a, c(is_double ? 19.2 : 9.1));  // from there on the result is 1
+  const Reduced reduced = reduce_exp(format, limited * c(-2), format.exponent_bias);
+  const Expr r = reduced.r;
+  const Expr s = power_of_two(format, reduced.bits);
+  if (fast && !is_double) {
+    // m / (2 - m) with m = 1 - exp(-2a) = (1 - s) - s (e^r - 1), which keeps its relative accuracy near 0.
+    const Expr m = fnma(fma(r * horner(r, format.exp), r, r), s, c(1) - s);
+    return copy_sign(m / (c(2) - m), x);
+  }
+  const Expr t = x * x;
+  const Expr near = fma(a * t, horner(t, pick(precision, kTanhNear, {}, kTanhNear64)), a);
+  // 1 - 2 e / (1 + e) with e = exp(-2a).
+  const Expr e = fma(exp_quotient(format, r), r, c(1)) * s;
+  const Expr far = fma(e, horner(e, pick(precision, kTanhFar, {}, kTanhFar64)), c(1));
+  return copy_sign(select(a < c(kTanhSplit[0]), near, far), x);
+}
+
+Expr erf(const Expr& x, bool fast) {
+  const Constants c(x.dtype());
+  const Precision precision = precision_of(x.dtype(), /*fast=*/false);
+  const bool is_double = precision == Precision::kDouble;
+  const Format& format = format_of(precision);
+  const Expr a = abs(x);
+  if (fast && !is_double) {
+    // 1 - 2^e with e = a R(a) = n + f: (1 - 2^n) - 2^n (2^f - 1), which keeps its relative accuracy near 0. From 3.92 on that is 1.
+    const Expr limited = clamp_high(a, c(3.92));
+    const Split split = split_exponent(format, limited * horner(limited, kErfFast));
+    return copy_sign(fma(split.f * horner(split.f, kMinusExp2M1), split.power, c(1) - split.power), x);
+  }
+  const Expr near = fma(horner(x * x, pick(precision, kErfNear, {}, kErfNear64)), x, x);
+  // 1 - 2^e with e = log2(erfc(a)); from the bound on that is 1.
+  const Expr z = clamp_high(a, c(is_double ? 5.95 : 4)) - c(is_double ? kErfFarStart64[0] : kErfFarStart[0]);
+  const Split split = split_exponent(format, horner(z, pick(precision, kErfFar, {}, kErfFar64)));
+  const Expr far = fma(horner(split.f, pick(precision, kMinusExp2, {}, kMinusExp264)), split.power, c(1));
+  return select(a < c(kErfSplit[0]), near, copy_sign(far, x));
+}
+
+}  // namespace tensmith::math
