@@ -144,7 +144,10 @@ Value* FunctionEmitter::guarded(Value* cond, Value* otherwise, llvm::function_re
 // condition becomes the mask of the reads.
 Value* FunctionEmitter::emit_select(const Select& e) {
   Value* cond = emit(e.cond);
-  const bool then_reads = contains_load(e.a), else_reads = contains_load(e.b);
+  // With a scalar condition an arm that is a Let becomes a branch too: it is work of its own, such as the reduction of large
+  // arguments of sin, which hardly ever runs.
+  const bool scalar = e.cond.dtype().is_scalar();
+  const bool then_reads = contains_load(e.a) || (scalar && e.a.as<Let>()), else_reads = contains_load(e.b) || (scalar && e.b.as<Let>());
   if (!then_reads && !else_reads) {
     Value* a = emit(e.a);
     return builder_.CreateSelect(cond, a, emit(e.b));

@@ -36,8 +36,8 @@ Reduced reduce_exp(const Format& format, const Expr& x, int bias, const Expr& lo
   const Constants c(x.dtype());
   const Expr shifted = fma(x, c(kLog2E), c(format.rounder + bias));
   const Expr n = shifted - c(format.rounder + bias);
-  Expr first = fma(n, c(-format.ln2_high), x);
-  if (low) first = first + low;
+  const Expr first = fma(n, c(-format.ln2_high), x);
+  if (low) return {uint_bits(shifted), first + fma(n, c(-format.ln2_low), low)};
   return {uint_bits(shifted), fma(n, c(-format.ln2_low), first)};
 }
 
