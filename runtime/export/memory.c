@@ -92,6 +92,13 @@ TS_C_API void tensmith_unmap_weights(tensmith_mapping* mapping) {
   mapping->base = 0;
 }
 
+/* First `c` in [p, end), or null. */
+static char* ts_find(char* p, const char* end, char c) {
+  for (; p < end; ++p)
+    if (*p == c) return p;
+  return 0;
+}
+
 /* A hexadecimal number at `p` up to `end`; moves *p behind it. */
 static uint64_t ts_hex(const char** p, const char* end) {
   uint64_t value = 0;
@@ -117,13 +124,13 @@ TS_C_API int32_t tensmith_path_beside(const void* address, const char* file, ten
     ssize_t got = read(maps, buffer + used, sizeof buffer - (size_t)used);
     if (got > 0) used += got;
     /* Whole lines:  from-to rights offset device inode   path  */
-    while ((end = (char*)memchr(line, '\n', (size_t)(buffer + used - line))) != 0) {
+    while ((end = ts_find(line, buffer + used, '\n')) != 0) {
       const char* p = line;
       uint64_t from = ts_hex(&p, end), to;
       ++p;
       to = ts_hex(&p, end);
       if ((uintptr_t)address >= from && (uintptr_t)address < to) {
-        const char* slash = (const char*)memchr(line, '/', (size_t)(end - line));
+        const char* slash = ts_find(line, end, '/');
         const char* last = end;
         close(maps);
         if (!slash) return 0;

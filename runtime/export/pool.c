@@ -254,7 +254,7 @@ TS_C_API tensmith_pool* tensmith_pool_create(int32_t threads, int64_t spin_us) {
   if (pool == (tensmith_pool*)MAP_FAILED) return 0;
   pool->bytes = (int64_t)bytes;
   pool->handles = (pthread_t*)((char*)pool + handles_at);
-  pool->owner = getpid();
+  pool->owner = (pid_t)syscall(SYS_getpid);
   pool->spin_ns = (spin_us < 0 ? 0 : spin_us < 1000000 ? spin_us : 1000000) * 1000;
   pool->yield_ns = 20000;
   if (threads > tensmith_affinity_cpus()) {
@@ -264,7 +264,7 @@ TS_C_API tensmith_pool* tensmith_pool_create(int32_t threads, int64_t spin_us) {
   }
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, (size_t)2 << 20);
-  sigfillset(&all); /* signals are the host's business: its threads handle them */
+  memset(&all, 0xff, sizeof all); /* signals are the host's business: its threads handle them */
   pthread_sigmask(SIG_SETMASK, &all, &old);
   for (t = 1; t < threads; ++t) {
     pool->cells[t].thread = (uint16_t)t;
@@ -280,7 +280,7 @@ TS_C_API tensmith_pool* tensmith_pool_create(int32_t threads, int64_t spin_us) {
 TS_C_API void tensmith_pool_destroy(tensmith_pool* pool) {
   int32_t t;
   if (!pool) return;
-  if (pool->owner == getpid()) { /* after fork() there are no workers to end */
+  if (pool->owner == (pid_t)syscall(SYS_getpid)) { /* after fork() there are no workers to end */
     ts_loop end = {0, 0, 0, 0};
     for (t = 1; t < pool->threads; ++t) ts_offer(&pool->cells[t], &end, 0);
     for (t = 1; t < pool->threads; ++t) pthread_join(pool->handles[t], 0);
