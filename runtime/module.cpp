@@ -202,7 +202,7 @@ Failure wrong_count(const tensmith_model& model, const char* what, int32_t expec
 
 }  // namespace
 
-Result<void> Instance::run_into(std::span<Tensor> inputs, std::span<Tensor> outputs) {
+Result<void> Instance::run_into(std::span<HostTensor> inputs, std::span<HostTensor> outputs) {
   State& s = *state_;
   if (inputs.size() != s.inputs.size()) return wrong_count(*s.model, "inputs", s.model->num_inputs, inputs.size());
   if (outputs.size() != s.outputs.size()) return wrong_count(*s.model, "outputs", s.model->num_outputs, outputs.size());
@@ -215,7 +215,7 @@ Result<void> Instance::run_into(std::span<Tensor> inputs, std::span<Tensor> outp
   return {};
 }
 
-Result<std::vector<std::vector<int64_t>>> Instance::output_shapes(std::span<Tensor> inputs) {
+Result<std::vector<std::vector<int64_t>>> Instance::output_shapes(std::span<HostTensor> inputs) {
   State& s = *state_;
   if (inputs.size() != s.inputs.size()) return wrong_count(*s.model, "inputs", s.model->num_inputs, inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) s.inputs[i] = inputs[i].dl();
@@ -230,10 +230,10 @@ Result<std::vector<std::vector<int64_t>>> Instance::output_shapes(std::span<Tens
   return shapes;
 }
 
-Result<std::vector<Tensor>> Instance::run(std::span<Tensor> inputs) {
+Result<std::vector<HostTensor>> Instance::run(std::span<HostTensor> inputs) {
   Result<std::vector<std::vector<int64_t>>> shapes = output_shapes(inputs);
   if (!shapes) return shapes.failure();
-  std::vector<Tensor> outputs;
+  std::vector<HostTensor> outputs;
   for (size_t i = 0; i < shapes->size(); ++i) {
     const tensmith_io& io = model().outputs[i];
     outputs.emplace_back((*shapes)[i], DType{static_cast<DType::Code>(io.dtype_code), io.dtype_bits, io.dtype_lanes});

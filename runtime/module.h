@@ -39,11 +39,11 @@ class Instance {
   ~Instance();
 
   /// Runs and returns the outputs in new tensors. Errors: bad-tensor, run-failed, ... (see the C interface's codes).
-  Result<std::vector<Tensor>> run(std::span<Tensor> inputs);
+  Result<std::vector<HostTensor>> run(std::span<HostTensor> inputs);
   /// Runs into tensors that exist. Nothing is allocated once shapes have been seen.
-  Result<void> run_into(std::span<Tensor> inputs, std::span<Tensor> outputs);
+  Result<void> run_into(std::span<HostTensor> inputs, std::span<HostTensor> outputs);
   /// Shapes of all outputs for these inputs.
-  Result<std::vector<std::vector<int64_t>>> output_shapes(std::span<Tensor> inputs);
+  Result<std::vector<std::vector<int64_t>>> output_shapes(std::span<HostTensor> inputs);
   /// Observes kernels from now on; null: no more. The profiler must outlive its use.
   void set_profiler(Profiler* profiler);
   /// A profiler for this instance's kernels.

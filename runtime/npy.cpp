@@ -129,8 +129,8 @@ void swap_bytes(char* data, int64_t count, int64_t width) {
 }
 
 /// Fortran order to row-major.
-Tensor transpose_from_fortran(const char* from, const std::vector<int64_t>& shape, DType dtype) {
-  Tensor out(shape, dtype);
+HostTensor transpose_from_fortran(const char* from, const std::vector<int64_t>& shape, DType dtype) {
+  HostTensor out(shape, dtype);
   const size_t width = static_cast<size_t>(dtype.bytes());
   std::vector<int64_t> index(shape.size(), 0), stride(shape.size(), 1);
   for (size_t d = 1; d < shape.size(); ++d) stride[d] = stride[d - 1] * shape[d - 1];
@@ -157,7 +157,7 @@ std::string descr_of(DType dtype) {
 
 }  // namespace
 
-Result<Tensor> parse_npy(std::string_view bytes, const std::string& where) {
+Result<HostTensor> parse_npy(std::string_view bytes, const std::string& where) {
   auto bad = [&](const std::string& text) { return Failure{"bad-npy", where + ": not a valid .npy file: " + text}; };
   if (!bytes.starts_with(kMagic) || bytes.size() < 10) return bad("expected the magic bytes of NumPy");
   const int version = static_cast<uint8_t>(bytes[6]);
@@ -176,11 +176,11 @@ Result<Tensor> parse_npy(std::string_view bytes, const std::string& where) {
   if (static_cast<uint64_t>(*expected) != data.size())
     return bad("expected " + std::to_string(*expected) + " bytes of data for shape " + shape_to_string(header.shape) + " of " +
                to_string(header.dtype) + ", got " + std::to_string(data.size()));
-  Tensor tensor;
+  HostTensor tensor;
   if (header.fortran && header.shape.size() > 1) {
     tensor = transpose_from_fortran(data.data(), header.shape, header.dtype);
   } else {
-    tensor = Tensor(header.shape, header.dtype);
+    tensor = HostTensor(header.shape, header.dtype);
     if (!data.empty()) std::memcpy(tensor.raw(), data.data(), data.size());
   }
   if (header.swap) swap_bytes(static_cast<char*>(tensor.raw()), tensor.size(), header.dtype.bytes());
@@ -189,13 +189,13 @@ Result<Tensor> parse_npy(std::string_view bytes, const std::string& where) {
   return tensor;
 }
 
-Result<Tensor> read_npy(const std::string& path, int64_t limit) {
+Result<HostTensor> read_npy(const std::string& path, int64_t limit) {
   Result<std::string> bytes = read_file(path, limit);
   if (!bytes) return bytes.failure();
   return parse_npy(*bytes, path);
 }
 
-Result<std::string> npy_bytes(const Tensor& tensor) {
+Result<std::string> npy_bytes(const HostTensor& tensor) {
   const std::string descr = descr_of(tensor.dtype());
   if (descr.empty()) return Failure{"bad-npy", "npy: NumPy has no dtype " + to_string(tensor.dtype()) + "; cast it first"};
   std::string shape;
@@ -216,7 +216,7 @@ Result<std::string> npy_bytes(const Tensor& tensor) {
   return out;
 }
 
-Result<void> write_npy(const std::string& path, const Tensor& tensor) {
+Result<void> write_npy(const std::string& path, const HostTensor& tensor) {
   Result<std::string> bytes = npy_bytes(tensor);
   if (!bytes) return bytes.failure();
   return write_file(path, *bytes);

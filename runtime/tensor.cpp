@@ -69,9 +69,9 @@ int64_t saturate_to_int(double value) {
 
 }  // namespace
 
-void Buffer::Free::operator()(void* p) const { std::free(p); }
+void HostMemory::Free::operator()(void* p) const { std::free(p); }
 
-Buffer::Buffer(int64_t bytes) : size_(bytes) {
+HostMemory::HostMemory(int64_t bytes) : size_(bytes) {
   TS_CHECK(bytes >= 0);
   const bool huge = bytes >= 2 * kHugePage && config()->huge_pages;
   const int64_t alignment = huge ? kHugePage : kBufferAlignment;
@@ -85,38 +85,38 @@ Buffer::Buffer(int64_t bytes) : size_(bytes) {
   data_.reset(p);
 }
 
-Tensor::Tensor(std::vector<int64_t> shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype) {
+HostTensor::HostTensor(std::vector<int64_t> shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype) {
   Result<int64_t> count = element_count(shape_), bytes = byte_count(shape_, dtype);
   if (!bytes) throw UserError(bytes.failure().id, bytes.failure().message);
   TS_USER_CHECK(dtype.is_scalar(), "bad-tensor") << "tensor: expected a scalar element type, got " << to_string(dtype);
   size_ = *count;
-  owned_ = Buffer(*bytes);
+  owned_ = HostMemory(*bytes);
   data_ = owned_.data();
   std::memset(data_, 0, static_cast<size_t>(*bytes));
 }
 
-Tensor::Tensor(Borrowed, void* data, std::vector<int64_t> shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype), data_(data) {
+HostTensor::HostTensor(Borrowed, void* data, std::vector<int64_t> shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype), data_(data) {
   Result<int64_t> bytes = byte_count(shape_, dtype);
   if (!bytes) throw UserError(bytes.failure().id, bytes.failure().message);
   size_ = *element_count(shape_);
 }
 
-Tensor Tensor::view(void* data, std::vector<int64_t> shape, DType dtype) { return Tensor(Borrowed{}, data, std::move(shape), dtype); }
+HostTensor HostTensor::view(void* data, std::vector<int64_t> shape, DType dtype) { return HostTensor(Borrowed{}, data, std::move(shape), dtype); }
 
-Tensor Tensor::from_values(std::vector<int64_t> shape, DType dtype, std::span<const double> values) {
-  Tensor t(std::move(shape), dtype);
+HostTensor HostTensor::from_values(std::vector<int64_t> shape, DType dtype, std::span<const double> values) {
+  HostTensor t(std::move(shape), dtype);
   TS_CHECK(static_cast<int64_t>(values.size()) == t.size()) << values.size() << " values for " << shape_to_string(t.shape());
   for (int64_t i = 0; i < t.size(); ++i) t.set(i, values[static_cast<size_t>(i)]);
   return t;
 }
 
-Tensor Tensor::clone() const {
-  Tensor copy(shape_, dtype_);
+HostTensor HostTensor::clone() const {
+  HostTensor copy(shape_, dtype_);
   if (size_) std::memcpy(copy.data_, data_, static_cast<size_t>(bytes()));
   return copy;
 }
 
-double Tensor::get(int64_t index) const {
+double HostTensor::get(int64_t index) const {
   TS_CHECK(index >= 0 && index < size_) << index << " of " << size_;
   return with_element(dtype_, [&](auto* null) -> double {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -128,7 +128,7 @@ double Tensor::get(int64_t index) const {
   });
 }
 
-int64_t Tensor::get_int(int64_t index) const {
+int64_t HostTensor::get_int(int64_t index) const {
   TS_CHECK(index >= 0 && index < size_) << index << " of " << size_;
   return with_element(dtype_, [&](auto* null) -> int64_t {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -137,7 +137,7 @@ int64_t Tensor::get_int(int64_t index) const {
   });
 }
 
-void Tensor::set(int64_t index, double value) {
+void HostTensor::set(int64_t index, double value) {
   TS_CHECK(index >= 0 && index < size_) << index << " of " << size_;
   with_element(dtype_, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -150,7 +150,7 @@ void Tensor::set(int64_t index, double value) {
   });
 }
 
-void Tensor::set_int(int64_t index, int64_t value) {
+void HostTensor::set_int(int64_t index, int64_t value) {
   TS_CHECK(index >= 0 && index < size_) << index << " of " << size_;
   with_element(dtype_, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -159,7 +159,7 @@ void Tensor::set_int(int64_t index, int64_t value) {
   });
 }
 
-tensmith_tensor Tensor::dl() {
+tensmith_tensor HostTensor::dl() {
   tensmith_tensor t = {};
   t.data = data_;
   t.device_type = TENSMITH_DEVICE_CPU;
@@ -190,7 +190,7 @@ std::string check_dense_dl(const tensmith_tensor& t, std::span<const int64_t> sh
   return "";
 }
 
-Result<Tensor> copy_from_dl(const tensmith_tensor& source) {
+Result<HostTensor> copy_from_dl(const tensmith_tensor& source) {
   auto bad = [](const std::string& text) { return Failure{"bad-tensor", "tensor: " + text}; };
   if (source.device_type != TENSMITH_DEVICE_CPU) return bad("expected memory of the CPU, got device type " + std::to_string(source.device_type));
   if (source.ndim < 0 || source.ndim > kMaxRank || (source.ndim > 0 && !source.shape)) return bad("expected a shape of at most 64 dimensions");
@@ -199,7 +199,7 @@ Result<Tensor> copy_from_dl(const tensmith_tensor& source) {
     return bad("unknown element type code " + std::to_string(source.dtype_code) + ", bits " + std::to_string(source.dtype_bits));
   const std::vector<int64_t> shape(source.shape, source.shape + source.ndim);
   if (Result<int64_t> bytes = byte_count(shape, dtype); !bytes) return bytes.failure();
-  Tensor out(shape, dtype);
+  HostTensor out(shape, dtype);
   if (out.size() == 0) return out;
   if (!source.data) return bad("expected data, got a null pointer");
   const char* from = static_cast<const char*>(source.data) + source.byte_offset;
@@ -219,7 +219,7 @@ Result<Tensor> copy_from_dl(const tensmith_tensor& source) {
   return out;
 }
 
-Result<void> fill(Tensor& tensor, std::string_view how, std::string_view name) {
+Result<void> fill(HostTensor& tensor, std::string_view how, std::string_view name) {
   auto bad = [&] {
     return Failure{"bad-fill", "input " + std::string(name) + ": expected zeros, ones, random:SEED or random:SEED:LOW:HIGH, got '" +
                                    std::string(how) + "'"};

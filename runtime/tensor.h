@@ -20,10 +20,10 @@ inline constexpr int64_t kBufferAlignment = 64;
 
 /// Memory aligned to kBufferAlignment, or to 2 MiB with a request for huge pages from 4 MiB on (measured: 35 % more DRAM
 /// bandwidth for one thread). Its content is not initialised. Errors: out-of-memory (DeviceError).
-class Buffer {
+class HostMemory {
  public:
-  Buffer() = default;
-  explicit Buffer(int64_t bytes);
+  HostMemory() = default;
+  explicit HostMemory(int64_t bytes);
   void* data() const { return data_.get(); }
   int64_t size() const { return size_; }
 
@@ -36,20 +36,20 @@ class Buffer {
 };
 
 /// A tensor that owns its memory or looks at somebody else's. Moving is cheap; copies are explicit (`clone`).
-class Tensor {
+class HostTensor {
  public:
   /// A float32 scalar 0.
-  Tensor() : Tensor({}, kFloat32) {}
+  HostTensor() : HostTensor({}, kFloat32) {}
   /// A tensor of zeros. Errors: UserError bad-shape or shape-overflow; DeviceError out-of-memory.
-  Tensor(std::vector<int64_t> shape, DType dtype);
+  HostTensor(std::vector<int64_t> shape, DType dtype);
   /// A dense tensor over memory that outlives it.
-  static Tensor view(void* data, std::vector<int64_t> shape, DType dtype);
+  static HostTensor view(void* data, std::vector<int64_t> shape, DType dtype);
   /// A scalar or a list from values, converted as `set` does.
-  static Tensor from_values(std::vector<int64_t> shape, DType dtype, std::span<const double> values);
+  static HostTensor from_values(std::vector<int64_t> shape, DType dtype, std::span<const double> values);
 
-  Tensor(Tensor&&) = default;
-  Tensor& operator=(Tensor&&) = default;
-  Tensor clone() const;
+  HostTensor(HostTensor&&) = default;
+  HostTensor& operator=(HostTensor&&) = default;
+  HostTensor clone() const;
 
   const std::vector<int64_t>& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
@@ -83,18 +83,18 @@ class Tensor {
 
  private:
   struct Borrowed {};
-  Tensor(Borrowed, void* data, std::vector<int64_t> shape, DType dtype);
+  HostTensor(Borrowed, void* data, std::vector<int64_t> shape, DType dtype);
 
   std::vector<int64_t> shape_;
   DType dtype_;
   int64_t size_ = 0;
-  Buffer owned_;
+  HostMemory owned_;
   void* data_ = nullptr;
 };
 
 /// Copies any C tensor (strides, offset) into a dense one.
 /// Errors: bad-tensor (null data, negative sizes, device, unknown dtype), shape-overflow.
-Result<Tensor> copy_from_dl(const tensmith_tensor& source);
+Result<HostTensor> copy_from_dl(const tensmith_tensor& source);
 /// Null if the C tensor has this shape and dtype, lies dense and row-major on the CPU; else what is wrong.
 std::string check_dense_dl(const tensmith_tensor& t, std::span<const int64_t> shape, DType dtype);
 
@@ -102,6 +102,6 @@ std::string check_dense_dl(const tensmith_tensor& t, std::span<const int64_t> sh
 /// `random` draws floats from the standard normal distribution; bool and integers of 32 and 64 bits from {0, 1}, which are
 /// valid as masks, indices and token types; integers of 8 and 16 bits from all values of 8 bits.
 /// `name` is the tensor's: each name has its own sequence. Errors: bad-fill.
-Result<void> fill(Tensor& tensor, std::string_view how, std::string_view name);
+Result<void> fill(HostTensor& tensor, std::string_view how, std::string_view name);
 
 }  // namespace tensmith

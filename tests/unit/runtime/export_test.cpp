@@ -105,14 +105,14 @@ std::string make_library(const TempDir& dir, const std::string& p, const ModelDe
   return link_library(dir, p, write_objects(dir, p, d, Target::host().arch, "cc"));
 }
 
-std::vector<Tensor> ramp(int64_t rows) {
-  std::vector<Tensor> list;
+std::vector<HostTensor> ramp(int64_t rows) {
+  std::vector<HostTensor> list;
   list.emplace_back(std::vector<int64_t>{rows, 4}, kFloat32);
   for (int64_t i = 0; i < list[0].size(); ++i) list[0].set(i, static_cast<double>(i));
   return list;
 }
 
-void expect_right(const Tensor& x, const std::vector<Tensor>& out) {
+void expect_right(const HostTensor& x, const std::vector<HostTensor>& out) {
   ASSERT_EQ(out.size(), 2u);
   for (int64_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[0].get(i), x.get(i) * 3 + 10 * (i % 4 + 1));
 }
@@ -148,8 +148,8 @@ TEST(Export, LibraryLoadsAndRuns) {
     InstanceOptions options;
     options.threads = threads;
     Instance instance = module->create(options).value();
-    std::vector<Tensor> in = ramp(37);
-    Result<std::vector<Tensor>> out = instance.run(in);
+    std::vector<HostTensor> in = ramp(37);
+    Result<std::vector<HostTensor>> out = instance.run(in);
     ASSERT_TRUE(out.ok()) << out.failure().message;
     expect_right(in[0], *out);
     in[0].set(0, -1);
@@ -226,7 +226,7 @@ TEST(Export, WeightsBesideTheLibrary) {
   d.variants[0].weights_file = "net.weights";
   d.variants[0].weights_sha256 = write_weights_file(dir.file("net.weights"), std::as_bytes(std::span(test::kScaleWeights))).value();
   const Module module = Module::load(make_library(dir, "net", d)).value();
-  std::vector<Tensor> in = ramp(3);
+  std::vector<HostTensor> in = ramp(3);
   {
     Instance instance = module.create().value();
     expect_right(in[0], instance.run(in).value());

@@ -26,13 +26,13 @@ Module scale_module(const ModelDescription& d = scale_description()) {
   return *module;
 }
 
-Tensor ramp(int64_t rows) {
-  Tensor x({rows, 4}, kFloat32);
+HostTensor ramp(int64_t rows) {
+  HostTensor x({rows, 4}, kFloat32);
   for (int64_t i = 0; i < x.size(); ++i) x.set(i, static_cast<double>(i));
   return x;
 }
 
-void expect_right(const Tensor& x, const std::vector<Tensor>& out) {
+void expect_right(const HostTensor& x, const std::vector<HostTensor>& out) {
   ASSERT_EQ(out.size(), 2u);
   ASSERT_EQ(out[0].shape(), x.shape());
   for (int64_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[0].get(i), x.get(i) * 3 + 10 * (i % 4 + 1));
@@ -40,8 +40,8 @@ void expect_right(const Tensor& x, const std::vector<Tensor>& out) {
   for (int64_t i = 0; i < out[1].size(); ++i) ASSERT_EQ(out[1].get_int(i), 2 * i);
 }
 
-std::vector<Tensor> one(Tensor t) {
-  std::vector<Tensor> list;
+std::vector<HostTensor> one(HostTensor t) {
+  std::vector<HostTensor> list;
   list.push_back(std::move(t));
   return list;
 }
@@ -54,8 +54,8 @@ TEST(Instance, RunsForEveryShapeAndThreadCount) {
     Instance instance = module.create(options).value();
     EXPECT_EQ(instance.threads(), threads);
     for (int64_t n : {1, 2, 7, 100, 3}) {
-      std::vector<Tensor> in = one(ramp(n));
-      Result<std::vector<Tensor>> out = instance.run(in);
+      std::vector<HostTensor> in = one(ramp(n));
+      Result<std::vector<HostTensor>> out = instance.run(in);
       ASSERT_TRUE(out.ok()) << out.failure().message;
       expect_right(in[0], *out);
     }
@@ -64,32 +64,32 @@ TEST(Instance, RunsForEveryShapeAndThreadCount) {
 
 TEST(Instance, RefusalsSayWhereAndWhat) {
   Instance instance = scale_module().create().value();
-  auto refuse = [&](Tensor x, const char* id, const std::string& text) {
-    std::vector<Tensor> in = one(std::move(x));
-    Result<std::vector<Tensor>> out = instance.run(in);
+  auto refuse = [&](HostTensor x, const char* id, const std::string& text) {
+    std::vector<HostTensor> in = one(std::move(x));
+    Result<std::vector<HostTensor>> out = instance.run(in);
     ASSERT_FALSE(out.ok()) << text;
     EXPECT_EQ(out.failure().id, id);
     EXPECT_EQ(out.failure().message, text);
   };
-  refuse(Tensor({2, 4}, kFloat64), "bad-tensor", "scale: input x: expected dtype f32, got f64");
-  refuse(Tensor({2, 4}, kBool), "bad-tensor", "scale: input x: expected dtype f32, got bool");
-  refuse(Tensor({2, 3}, kFloat32), "bad-tensor", "scale: input x: expected shape [n,4], got [2,3]");
-  refuse(Tensor({8}, kFloat32), "bad-tensor", "scale: input x: expected shape [n,4], got [8]");
-  refuse(Tensor({}, kFloat32), "bad-tensor", "scale: input x: expected shape [n,4], got []");
-  refuse(Tensor({101, 4}, kFloat32), "bad-tensor", "scale: dimension n: expected 1 to 100, got 101");
-  refuse(Tensor({0, 4}, kFloat32), "bad-tensor", "scale: dimension n: expected 1 to 100, got 0");
-  refuse(Tensor({99, 4}, kFloat32), "bad-tensor", "scale: the input dimensions do not fit together");
-  Tensor nan = ramp(3);
+  refuse(HostTensor({2, 4}, kFloat64), "bad-tensor", "scale: input x: expected dtype f32, got f64");
+  refuse(HostTensor({2, 4}, kBool), "bad-tensor", "scale: input x: expected dtype f32, got bool");
+  refuse(HostTensor({2, 3}, kFloat32), "bad-tensor", "scale: input x: expected shape [n,4], got [2,3]");
+  refuse(HostTensor({8}, kFloat32), "bad-tensor", "scale: input x: expected shape [n,4], got [8]");
+  refuse(HostTensor({}, kFloat32), "bad-tensor", "scale: input x: expected shape [n,4], got []");
+  refuse(HostTensor({101, 4}, kFloat32), "bad-tensor", "scale: dimension n: expected 1 to 100, got 101");
+  refuse(HostTensor({0, 4}, kFloat32), "bad-tensor", "scale: dimension n: expected 1 to 100, got 0");
+  refuse(HostTensor({99, 4}, kFloat32), "bad-tensor", "scale: the input dimensions do not fit together");
+  HostTensor nan = ramp(3);
   nan.set(5, std::nan(""));
   refuse(std::move(nan), "run-failed", "scale: x holds a NaN");
-  std::vector<Tensor> none;
+  std::vector<HostTensor> none;
   EXPECT_EQ(instance.run(none).failure().message, "scale: expected 1 inputs, got 0");
   // And it still works.
-  std::vector<Tensor> in = one(ramp(2));
+  std::vector<HostTensor> in = one(ramp(2));
   expect_right(in[0], instance.run(in).value());
 }
 
-/// The C interface directly, with tensors that are wrong in ways that Tensor cannot be.
+/// The C interface directly, with tensors that are wrong in ways that HostTensor cannot be.
 class RawInstance : public ::testing::Test {
  public:
   void SetUp() override {
@@ -344,7 +344,7 @@ TEST(InstanceCreate, WeightsFile) {
   for (bool verify : {false, true})
     for (bool copy : {false, true}) {
       Instance instance = create("good", verify, copy).value();
-      std::vector<Tensor> in = one(ramp(5));
+      std::vector<HostTensor> in = one(ramp(5));
       expect_right(in[0], instance.run(in).value());
     }
   const std::string good = *read_file(dir.file("good"));
@@ -384,7 +384,7 @@ TEST(Instance, NoAllocationInASteadyRun) {
   Instance instance = scale_module().create(options).value();
   std::unique_ptr<Profiler> profiler = instance.make_profiler();
   instance.set_profiler(profiler.get());
-  std::vector<Tensor> in = one(ramp(50)), out = instance.run(in).value();
+  std::vector<HostTensor> in = one(ramp(50)), out = instance.run(in).value();
   const int64_t before = test::malloc_count();
   for (int i = 0; i < 100; ++i)
     if (!instance.run_into(in, out).ok()) FAIL();
@@ -402,8 +402,8 @@ TEST(Instance, ManyInstancesInManyThreads) {
       options.threads = 1 + t % 3;
       Instance instance = module.create(options).value();
       for (int i = 0; i < 50; ++i) {
-        std::vector<Tensor> in = one(ramp(1 + i));
-        Result<std::vector<Tensor>> out = instance.run(in);
+        std::vector<HostTensor> in = one(ramp(1 + i));
+        Result<std::vector<HostTensor>> out = instance.run(in);
         if (!out.ok()) ++wrong;
         else
           for (int64_t k = 0; k < in[0].size(); ++k) wrong += (*out)[0].get(k) != in[0].get(k) * 3 + 10 * (k % 4 + 1);
@@ -417,7 +417,7 @@ TEST(Profiler, TableTraceAndJson) {
   Instance instance = scale_module().create().value();
   std::unique_ptr<Profiler> profiler = instance.make_profiler();
   instance.set_profiler(profiler.get());
-  std::vector<Tensor> in = one(ramp(20)), out = instance.run(in).value();
+  std::vector<HostTensor> in = one(ramp(20)), out = instance.run(in).value();
   profiler->reset();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(instance.run_into(in, out).ok());
   const std::vector<Profiler::Row> rows = profiler->rows();

@@ -17,26 +17,26 @@ namespace {
 const DType kAll[] = {kBool,   kInt8,    kInt16,   kInt32,   kInt64,   kUInt8,   kUInt16,
                       kUInt32, kUInt64,  kFloat16, kFloat32, kFloat64, kBFloat16};
 
-std::string bytes_of(const Tensor& t) { return std::string(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())); }
+std::string bytes_of(const HostTensor& t) { return std::string(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())); }
 
-TEST(Tensor, AlignedAndZero) {
+TEST(HostTensor, AlignedAndZero) {
   for (int64_t n : {0, 1, 3, 1000, 3000000}) {
-    Tensor t({n}, kFloat32);
+    HostTensor t({n}, kFloat32);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(t.raw()) % kBufferAlignment, 0u);
     EXPECT_EQ(t.size(), n);
     for (float x : t.data<float>()) ASSERT_EQ(x, 0);
   }
-  EXPECT_EQ(Tensor({}, kInt64).size(), 1);
+  EXPECT_EQ(HostTensor({}, kInt64).size(), 1);
 }
 
-TEST(Tensor, ImpossibleSizesAreErrors) {
-  EXPECT_THROW(Tensor({-1}, kFloat32), UserError);
-  EXPECT_THROW(Tensor({kMaxDim, kMaxDim}, kFloat32), UserError);
-  EXPECT_THROW(Tensor({kMaxDim, 1 << 20}, kFloat32), DeviceError);  // 2^62 bytes: a legal count that no machine has
+TEST(HostTensor, ImpossibleSizesAreErrors) {
+  EXPECT_THROW(HostTensor({-1}, kFloat32), UserError);
+  EXPECT_THROW(HostTensor({kMaxDim, kMaxDim}, kFloat32), UserError);
+  EXPECT_THROW(HostTensor({kMaxDim, 1 << 20}, kFloat32), DeviceError);  // 2^62 bytes: a legal count that no machine has
 }
 
-TEST(Tensor, SetSaturatesAndTruncates) {
-  Tensor i8({4}, kInt8), u64({2}, kUInt64), b({3}, kBool), i64({2}, kInt64);
+TEST(HostTensor, SetSaturatesAndTruncates) {
+  HostTensor i8({4}, kInt8), u64({2}, kUInt64), b({3}, kBool), i64({2}, kInt64);
   i8.set(0, 1000);
   i8.set(1, -1000);
   i8.set(2, -1.9);
@@ -59,7 +59,7 @@ TEST(Tensor, SetSaturatesAndTruncates) {
   EXPECT_EQ(i64.get_int(1), INT64_MAX);
 }
 
-TEST(Tensor, CopyFromStridedDl) {
+TEST(HostTensor, CopyFromStridedDl) {
   float data[] = {0, 1, 2, 3, 4, 5};
   int64_t shape[] = {2, 2}, strides[] = {1, 2};
   tensmith_tensor t = {};
@@ -72,7 +72,7 @@ TEST(Tensor, CopyFromStridedDl) {
   t.shape = shape;
   t.strides = strides;
   t.byte_offset = 4;
-  Tensor copy = copy_from_dl(t).value();
+  HostTensor copy = copy_from_dl(t).value();
   EXPECT_EQ(copy.get(0), 1);
   EXPECT_EQ(copy.get(1), 3);
   EXPECT_EQ(copy.get(2), 2);
@@ -93,7 +93,7 @@ TEST(Tensor, CopyFromStridedDl) {
 }
 
 TEST(Fill, SameSeedSameData) {
-  Tensor a({1000}, kFloat32), b({1000}, kFloat32), c({1000}, kFloat32);
+  HostTensor a({1000}, kFloat32), b({1000}, kFloat32), c({1000}, kFloat32);
   ASSERT_TRUE(fill(a, "random:3", "x").ok());
   ASSERT_TRUE(fill(b, "random:3", "x").ok());
   ASSERT_TRUE(fill(c, "random:3", "y").ok());
@@ -103,7 +103,7 @@ TEST(Fill, SameSeedSameData) {
 
 TEST(Fill, RangesByType) {
   for (DType dtype : kAll) {
-    Tensor t({500}, dtype);
+    HostTensor t({500}, dtype);
     ASSERT_TRUE(fill(t, "ones", "x").ok());
     EXPECT_EQ(t.get(499), 1) << to_string(dtype);
     ASSERT_TRUE(fill(t, "zeros", "x").ok());
@@ -129,7 +129,7 @@ TEST(Fill, RangesByType) {
 }
 
 TEST(Fill, BadTexts) {
-  Tensor t({2}, kFloat32);
+  HostTensor t({2}, kFloat32);
   for (const char* how : {"", "one", "random", "random:", "random:x", "random:1:2", "random:1:3:2", "random:1:nan:2", "random:1:2:3:4"})
     EXPECT_EQ(fill(t, how, "x").failure().id, "bad-fill") << how;
 }
@@ -144,40 +144,40 @@ std::string npy(const std::string& dict, const std::string& data, char version =
 }
 
 TEST(Npy, BytesAsNumPyWritesThem) {
-  Tensor t = Tensor::from_values({2, 3}, kFloat32, std::vector<double>{0, 1, 2, 3, 4, 5});
+  HostTensor t = HostTensor::from_values({2, 3}, kFloat32, std::vector<double>{0, 1, 2, 3, 4, 5});
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
   header.resize(117, ' ');
   EXPECT_EQ(*npy_bytes(t), npy(header + "\n", bytes_of(t)));
-  EXPECT_NE(npy_bytes(Tensor({7}, kFloat32))->find("'shape': (7,), }"), std::string::npos);
-  EXPECT_NE(npy_bytes(Tensor({}, kBool))->find("'descr': '|b1', 'fortran_order': False, 'shape': (), }"), std::string::npos);
+  EXPECT_NE(npy_bytes(HostTensor({7}, kFloat32))->find("'shape': (7,), }"), std::string::npos);
+  EXPECT_NE(npy_bytes(HostTensor({}, kBool))->find("'descr': '|b1', 'fortran_order': False, 'shape': (), }"), std::string::npos);
 }
 
 TEST(Npy, RoundTripOfEveryType) {
   TempDir dir;
   for (DType dtype : kAll)
     for (std::vector<int64_t> shape : {std::vector<int64_t>{}, {5}, {2, 0, 3}, {3, 4, 5}}) {
-      Tensor t(shape, dtype);
+      HostTensor t(shape, dtype);
       ASSERT_TRUE(fill(t, "random:9", "x").ok());
       ASSERT_TRUE(write_npy(dir.file("t.npy"), t).ok());
-      Tensor back = read_npy(dir.file("t.npy")).value();
+      HostTensor back = read_npy(dir.file("t.npy")).value();
       EXPECT_EQ(back.shape(), shape);
       EXPECT_EQ(back.dtype(), dtype);
       EXPECT_EQ(bytes_of(back), bytes_of(t));
     }
-  EXPECT_EQ(npy_bytes(Tensor({1}, kInt4)).failure().id, "bad-npy");
-  EXPECT_EQ(*npy_bytes(Tensor(std::vector<int64_t>(60, 1), kInt8)) == "", false);
+  EXPECT_EQ(npy_bytes(HostTensor({1}, kInt4)).failure().id, "bad-npy");
+  EXPECT_EQ(*npy_bytes(HostTensor(std::vector<int64_t>(60, 1), kInt8)) == "", false);
 }
 
 TEST(Npy, FortranOrderAndByteOrder) {
   const int16_t column_major[] = {1, 4, 2, 5, 3, 6};
   const std::string data(reinterpret_cast<const char*>(column_major), sizeof column_major);
-  Tensor t = parse_npy(npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }", data), "f").value();
+  HostTensor t = parse_npy(npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }", data), "f").value();
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(t.get(i), static_cast<double>(i + 1));
-  Tensor big = parse_npy(npy("{'descr': '>i4', 'fortran_order': False, 'shape': (1,)}", std::string("\0\0\1\2", 4), 2), "f").value();
+  HostTensor big = parse_npy(npy("{'descr': '>i4', 'fortran_order': False, 'shape': (1,)}", std::string("\0\0\1\2", 4), 2), "f").value();
   EXPECT_EQ(big.get(0), 258);
-  Tensor v3 = parse_npy(npy("{\"shape\": (2L,), \"descr\": '|u1', 'fortran_order': False,}\n", "ab", 3), "f").value();
+  HostTensor v3 = parse_npy(npy("{\"shape\": (2L,), \"descr\": '|u1', 'fortran_order': False,}\n", "ab", 3), "f").value();
   EXPECT_EQ(v3.get(1), 'b');
-  Tensor boolean = parse_npy(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", std::string("\0\7", 2)), "f").value();
+  HostTensor boolean = parse_npy(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", std::string("\0\7", 2)), "f").value();
   EXPECT_EQ(boolean.data<uint8_t>()[1], 1);
 }
 
@@ -209,7 +209,7 @@ TEST(Npy, HostileFilesGiveErrors) {
   };
   int row = 0;
   for (const auto& [bytes, id] : rows) {
-    Result<Tensor> t = parse_npy(bytes, "in.npy");
+    Result<HostTensor> t = parse_npy(bytes, "in.npy");
     ASSERT_FALSE(t.ok()) << row;
     EXPECT_EQ(t.failure().id, id) << row << ": " << t.failure().message;
     EXPECT_EQ(t.failure().message.find("in.npy: "), 0u);
@@ -227,7 +227,7 @@ TEST(Npy, HostileFilesGiveErrors) {
 }
 
 TEST(Npy, RandomDamageNeverCrashes) {
-  const std::string whole = *npy_bytes(Tensor::from_values({2, 2}, kInt32, std::vector<double>{1, 2, 3, 4}));
+  const std::string whole = *npy_bytes(HostTensor::from_values({2, 2}, kInt32, std::vector<double>{1, 2, 3, 4}));
   Rng rng(5);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
