@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/llvm_function.h"
+#include "codegen/math/expand.h"
 
 namespace tensmith {
 
@@ -35,7 +36,6 @@ llvm::Function* declare(const LoopFunction& f, ModuleContext& module) {
   for (const Var& var : f.scalars) types.push_back(abi_type(values, var.dtype()));
   llvm::FunctionType* type = llvm::FunctionType::get(llvm::Type::getInt32Ty(context), types, /*isVarArg=*/false);
   llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, f.name, module.module);
-  function->setDSOLocal(true);  // calls within the program need no table
   function->setAttributes(module.attributes);
   function->getArg(0)->setName("ctx");
   for (unsigned i = 0; i < f.buffers.size(); ++i) {
@@ -62,7 +62,7 @@ llvm::StructType* make_context_type(llvm::LLVMContext& context) {
 
 }  // namespace
 
-std::unique_ptr<llvm::Module> build_module(const LoopProgram& program, const Target& target, const CodegenOptions& options,
+std::unique_ptr<llvm::Module> build_module(const LoopProgram& program, size_t index, const Target& target, const CodegenOptions& options,
                                            llvm::LLVMContext& context, const llvm::TargetMachine& machine) {
   auto result = std::make_unique<llvm::Module>(options.module_name, context);
   result->setTargetTriple(target.triple);
@@ -72,7 +72,15 @@ std::unique_ptr<llvm::Module> build_module(const LoopProgram& program, const Tar
                        make_context_type(context)};
   for (const LoopFunction& f : program.functions)
     TS_CHECK(module.program.emplace(f.name, declare(f, module)).second) << "two functions are named " << f.name;
-  for (const LoopFunction& f : program.functions) FunctionEmitter(module, module.program.at(f.name)).emit_function(f);
+  for (size_t i = 0; i < program.functions.size(); ++i) {
+    if (index != kAllFunctions && index != i) continue;
+    if (program.functions[i].attrs.count(kDeclaration)) continue;  // defined by another object
+    LoopFunction expanded = program.functions[i];
+    expanded.body = expand_math(expanded.body, {.fast = options.fast_math});
+    llvm::Function* function = module.program.at(expanded.name);
+    function->setDSOLocal(true);  // calls of it within the object need no table
+    FunctionEmitter(module, function).emit_function(expanded);
+  }
   if (options.verify) {
     std::string text;
     llvm::raw_string_ostream stream(text);

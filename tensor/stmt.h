@@ -150,6 +150,9 @@ struct Assert : StmtOf<NodeKind::kAssert> {
   Assert(Expr cond, int code, std::string message) : cond(std::move(cond)), code(code), message(std::move(message)) {}
 };
 
+/// Attribute of a LoopFunction that another program defines; it has no body and only serves calls.
+inline constexpr const char* kDeclaration = "declaration";
+
 /// A kernel or host function of loop IR. Parameters come in the order: buffers, then scalars.
 struct LoopFunction {
   std::string name;

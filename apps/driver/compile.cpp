@@ -126,6 +126,13 @@ std::vector<ObjectCode> make_kernels(std::vector<KernelTask>& tasks, const Compi
     for (size_t k = next++; k < tasks.size(); k = next++) {
       try {
         objects[k] = make_kernel(tasks[k], options, hooks);
+      } catch (const ScheduleError& e) {
+        // A default schedule that cannot be lowered is our fault: say which, so that it can be repeated.
+        const std::lock_guard lock(failed);
+        if (!error)
+          error = std::make_exception_ptr(InternalError("kernel " + tasks[k].info->name + " (" + tasks[k].info->first_node + "): " + e.what() +
+                                                        "\nworkload:\n" + to_text(tasks[k].work.workload) + "\nschedule:\n" + tasks[k].info->schedule.to_string()));
+        next = tasks.size();
       } catch (...) {
         const std::lock_guard lock(failed);
         if (!error) error = std::current_exception();

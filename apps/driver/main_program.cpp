@@ -202,7 +202,14 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
   for (size_t k = 0; k < main.buffers.size(); ++k) pointers.push_back(Load::make(table, {Expr(static_cast<int64_t>(k))}));
   packed_main.body = Evaluate::make(Call::make_extern(kInt32, main.name, pointers));
   program.main = main;
-  functions_ = LoopProgram{{main, packed_main}};
+  for (const KernelInfo& kernel : program.kernels) {
+    LoopFunction declaration = kernel.lowered.function;
+    declaration.body = {};
+    declaration.attrs[kDeclaration] = 1;
+    functions_.functions.push_back(declaration);
+  }
+  functions_.functions.push_back(main);
+  functions_.functions.push_back(packed_main);
 }
 
 }  // namespace tensmith

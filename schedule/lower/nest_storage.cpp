@@ -6,6 +6,8 @@ namespace {
 
 // Stack frames of worker threads are small; what is larger becomes a workspace.
 constexpr int64_t kMaxStackBytes = 64 * 1024;
+// The most lanes that a vectorized loop may have.
+constexpr int64_t kMaxLanes = 64;
 
 /// Replaces accesses of logical buffers by accesses of their storage.
 class Remapper : public Mutator {
@@ -78,6 +80,10 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
   }
   if (int64_t row; s.align_elements > 0 && shape.size() >= 2 && as_const_int(shape.back(), &row) && row * logical->dtype.bytes() % 4096 == 0)
     shape.back() = Expr(row + s.align_elements);
+  // Rows of values start at full vectors, so that the masked vector of a tail never reaches into the next row. Costs nothing:
+  // only what is accessed becomes a value.
+  if (int64_t row; s.scope == Scope::kRegister && shape.size() >= 2 && as_const_int(shape.back(), &row) && row > 1)
+    shape.back() = Expr((row + kMaxLanes - 1) / kMaxLanes * kMaxLanes);
   Scope scope = Scope::kGlobal;
   if (s.scope) scope = *s.scope;
   else if (!at_root && constant && bytes <= kMaxStackBytes) scope = Scope::kStack;

@@ -49,6 +49,16 @@ void apply(ScheduleState& state, const Step& step) {
   order.push_back(lanes);
   stage.order = order;
   stage.scope = Scope::kRegister;
+  // Vectors are read and written whole: their dimension lies innermost.
+  int axis = columns;
+  for (const LoopRelation* made = stage.maker_of(axis); made; made = stage.maker_of(axis)) axis = made->kind == LoopRelation::Kind::kSplit ? made->whole : made->inner;
+  const auto dim = std::find(stage.axis_loops.begin(), stage.axis_loops.end(), axis) - stage.axis_loops.begin();
+  std::vector<int> dims;
+  for (int d = 0; d < static_cast<int>(stage.axis_loops.size()); ++d)
+    if (d != dim) dims.push_back(d);
+  dims.push_back(static_cast<int>(dim));
+  for (Layout& layout : stage.layouts)
+    if (layout.dims().empty()) layout = Layout::permuted(dims);
 }
 
 }  // namespace
