@@ -31,19 +31,12 @@ bool Parser::accept_word(std::string_view word) {
 }
 
 void Parser::expect(std::string_view sign) {
-  if (!accept(sign)) fail("'" + std::string(sign) + "'");
+  if (!accept(sign)) fail("'", sign, "'");
 }
 
 void Parser::expect_end() {
   if (!at_end()) fail("the end of the text");
 }
-
-void Parser::fail(const std::string& expected) const {
-  const Token& token = current();
-  fail_at(token, "expected " + expected + ", got " + (token.kind == TokenKind::kEnd ? "the end of the text" : "'" + std::string(token.text) + "'"));
-}
-
-void Parser::fail_at(const Token& token, const std::string& message) { throw SyntaxError{token.position, message}; }
 
 int64_t Parser::integer(const char* what, int64_t low, int64_t high) {
   const Token& start = current();
@@ -55,8 +48,8 @@ int64_t Parser::integer(const char* what, int64_t low, int64_t high) {
   const uint64_t limit = negative ? uint64_t{1} << 63 : INT64_MAX;
   const auto value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
   if (!whole || magnitude > limit || value < low || value > high)
-    fail_at(start, std::string("expected ") + what + " from " + std::to_string(low) + " to " + std::to_string(high) + ", got " +
-                       (negative ? "-" : "") + (token.kind == TokenKind::kEnd ? "the end of the text" : std::string(token.text)));
+    fail_at(start, "expected ", what, " from ", low, " to ", high, ", got ",
+                       negative ? "-" : "", token.kind == TokenKind::kEnd ? "the end of the text" : token.text);
   next();
   return value;
 }
@@ -64,7 +57,7 @@ int64_t Parser::integer(const char* what, int64_t low, int64_t high) {
 std::string Parser::word_or_string(const char* what) {
   if (current().kind == TokenKind::kString) return unquoted(next());
   if (current().kind == TokenKind::kWord) return std::string(next().text);
-  fail(std::string("the name of ") + what);
+  fail("the name of ", what);
 }
 
 DType Parser::dtype() {
@@ -76,7 +69,7 @@ DType Parser::dtype() {
 }
 
 std::string Parser::new_name(const char* what) {
-  if (current().kind != TokenKind::kWord || is_reserved(current().text)) fail(std::string("a name for ") + what);
+  if (current().kind != TokenKind::kWord || is_reserved(current().text)) fail("a name for ", what);
   return std::string(next().text);
 }
 
@@ -97,7 +90,7 @@ Buffer Parser::buffer_type(std::string name) {
   expect(":");
   const Token& start = current();
   const DType type = dtype();
-  if (!type.is_scalar()) fail_at(start, "expected a scalar type for a buffer, got " + to_string(type));
+  if (!type.is_scalar()) fail_at(start, "expected a scalar type for a buffer, got ", type);
   std::vector<Expr> shape;
   expect("[");
   if (!accept("]")) {
@@ -168,7 +161,7 @@ LoopFunction Parser::function() {
       const Token& start = current();
       const std::string name = new_name("an output");
       const Object* object = find(name);
-      if (!object || !std::holds_alternative<Buffer>(*object)) fail_at(start, "expected a buffer parameter as output, got '" + name + "'");
+      if (!object || !std::holds_alternative<Buffer>(*object)) fail_at(start, "expected a buffer parameter as output, got '", name, "'");
       f.outputs.push_back(std::get<Buffer>(*object));
     } while (accept(","));
   }

@@ -9,8 +9,6 @@ namespace tensmith::text {
 
 namespace {
 
-std::string got(const Token& token) { return token.kind == TokenKind::kEnd ? "the end of the text" : "'" + std::string(token.text) + "'"; }
-
 struct Infix {
   std::string_view sign;
   BinaryOp op;
@@ -51,7 +49,7 @@ const char* refused(BinaryOp op, DType type) {
 }  // namespace
 
 Parser::Parsed Parser::made(const Token& start, Expr e, int depth) const {
-  if (depth > kMaxDepth) fail_at(start, "expected at most " + std::to_string(kMaxDepth) + " nested levels, got more");
+  if (depth > kMaxDepth) fail_at(start, "expected at most ", kMaxDepth, " nested levels, got more");
   Parsed parsed;
   parsed.expr = std::move(e);
   parsed.depth = depth;
@@ -92,7 +90,7 @@ bool Parser::fits(const Parsed& number, DType type) { return number_or_null(numb
 
 Expr Parser::constant(const Parsed& number, DType type) {
   Expr imm = number_or_null(number, type);
-  if (imm.get() == nullptr) fail_at(*number.literal, "expected a value of " + to_string(type) + ", got " + got(*number.literal));
+  if (imm.get() == nullptr) fail_at(*number.literal, "expected a value of ", type, ", got ", *number.literal);
   return imm;
 }
 
@@ -107,9 +105,9 @@ Parser::Parsed Parser::binary(const Token& sign, BinaryOp op, Parsed a, Parsed b
   match_bare(a, b);
   const DType x = a.expr.dtype(), y = b.expr.dtype();
   if (x.element() != y.element() || (x.lanes != y.lanes && x.lanes != 1 && y.lanes != 1))
-    fail_at(sign, "expected operands of one type for '" + std::string(sign.text) + "', got " + to_string(x) + " and " + to_string(y));
+    fail_at(sign, "expected operands of one type for '", sign.text, "', got ", x, " and ", y);
   if (const char* types = refused(op, x))
-    fail_at(sign, "expected " + std::string(types) + " for '" + std::string(sign.text) + "', got " + to_string(x));
+    fail_at(sign, "expected ", types, " for '", sign.text, "', got ", x);
   const int depth = std::max(a.depth, b.depth) + (x.lanes == y.lanes ? 1 : 2);
   return made(sign, Binary::make(op, std::move(a.expr), std::move(b.expr)), depth);
 }
@@ -121,7 +119,7 @@ Parser::Parsed Parser::expression(int min_precedence) {
     if (!infix || infix->precedence < min_precedence) return left;
     const Token& sign = next();
     if ((sign.text == "&&" || sign.text == "||") && !left.expr.dtype().is_bool())
-      fail_at(sign, "expected a bool before '" + std::string(sign.text) + "', got " + to_string(left.expr.dtype()));
+      fail_at(sign, "expected a bool before '", sign.text, "', got ", left.expr.dtype());
     left = binary(sign, infix->op, std::move(left), expression(infix->precedence + 1));
     if (infix->precedence != kComparePrecedence) continue;
     // Comparisons do not chain: `a < b == c` has no obvious meaning.
@@ -137,14 +135,14 @@ Parser::Parsed Parser::unary() {
     if (current().kind == TokenKind::kNumber) return number(/*negative=*/true);
     if (current().kind == TokenKind::kWord && (current().text.starts_with("inf") || current().text.starts_with("nan")) && is_reserved(current().text))
       return special_float(next(), /*negative=*/true);
-    fail_at(sign, "expected a number behind '-' (write 0 - x for other values), got " + got(current()));
+    fail_at(sign, "expected a number behind '-' (write 0 - x for other values), got ", current());
   }
   if (is("!") || is("~")) {
     const Token& sign = next();
     Parsed value = unary();
     const DType type = value.expr.dtype();
     if (sign.text == "!" ? !type.is_bool() : !type.is_integral())
-      fail_at(sign, "expected " + std::string(sign.text == "!" ? "a bool" : "an integer") + " behind '" + std::string(sign.text) + "', got " + to_string(type));
+      fail_at(sign, "expected ", sign.text == "!" ? "a bool" : "an integer", " behind '", sign.text, "', got ", type);
     return made(sign, Not::make(std::move(value.expr)), value.depth + 1);
   }
   return primary();
@@ -182,7 +180,7 @@ Parser::Parsed Parser::number(bool negative) {
   }
   const Result<DType> type = parse_dtype(suffix);
   if (!type.ok() || !type->is_scalar() || type->is_bool() || type->is_handle())
-    fail_at(token, "expected a type such as i32 or f64 behind the number, got '" + std::string(suffix) + "'");
+    fail_at(token, "expected a type such as i32 or f64 behind the number, got '", suffix, "'");
   parsed.expr = constant(parsed, *type);
   return parsed;
 }
@@ -196,7 +194,7 @@ Parser::Parsed Parser::special_float(const Token& token, bool negative) {
   if (!parsed.bare) {
     const Result<DType> suffix = parse_dtype(token.text.substr(4));
     if (!suffix.ok() || !suffix->is_float() || !suffix->is_scalar())
-      fail_at(token, "expected a scalar float type behind '" + std::string(token.text.substr(0, 4)) + "', got '" + std::string(token.text.substr(4)) + "'");
+      fail_at(token, "expected a scalar float type behind '", token.text.substr(0, 4), "', got '", token.text.substr(4), "'");
     type = *suffix;
   }
   parsed.expr = constant(parsed, type);
@@ -216,15 +214,15 @@ Parser::Parsed Parser::word_expression() {
   if (is_reserved(word)) {
     if (parse_dtype(word).ok()) return cast_call(token);
     if (word.starts_with("inf") || word.starts_with("nan")) return special_float(token, /*negative=*/false);
-    fail_at(token, "expected an expression, got " + got(token));
+    fail_at(token, "expected an expression, got ", token);
   }
   const Object* object = find(word);
-  if (!object) fail_at(token, "expected a variable or buffer in scope, got '" + std::string(word) + "'");
+  if (!object) fail_at(token, "expected a variable or buffer in scope, got '", word, "'");
   if (const Var* var = std::get_if<Var>(object)) return made(token, *var, 1);
   const Buffer buffer = std::get<Buffer>(*object);
   Access a = access(buffer);
   if (a.predicate.get() && a.predicate.dtype().lanes != a.lanes)
-    fail_at(token, "expected a predicate of " + std::to_string(a.lanes) + " lanes, got " + to_string(a.predicate.dtype()));
+    fail_at(token, "expected a predicate of ", a.lanes, " lanes, got ", a.predicate.dtype());
   return made(token, Load::make(buffer, std::move(a.indices), std::move(a.predicate)), a.depth + 1);
 }
 
@@ -236,7 +234,7 @@ Parser::Parsed Parser::let_expression() {
   expect("=");
   Parsed value = expression();
   if (value.bare && type) value.expr = Broadcast::make(constant(value, type->element()), type->lanes);
-  if (type && value.expr.dtype() != *type) fail_at(start, "expected a value of " + to_string(*type) + ", got " + to_string(value.expr.dtype()));
+  if (type && value.expr.dtype() != *type) fail_at(start, "expected a value of ", *type, ", got ", value.expr.dtype());
   if (!accept_word("in")) fail("'in'");
   const Var var(name, value.expr.dtype());
   bind(name, var);
@@ -259,20 +257,20 @@ std::vector<Parser::Parsed> Parser::arguments() {
 
 Parser::Parsed Parser::select_call(const Token& start) {
   std::vector<Parsed> args = arguments();
-  if (args.size() != 3) fail_at(start, "expected 3 arguments of 'select', got " + std::to_string(args.size()));
+  if (args.size() != 3) fail_at(start, "expected 3 arguments of 'select', got ", args.size());
   match_bare(args[1], args[2]);
   const DType c = args[0].expr.dtype(), a = args[1].expr.dtype(), b = args[2].expr.dtype();
   const int lanes = std::max({int{c.lanes}, int{a.lanes}, int{b.lanes}});
   const auto fits = [&](DType type) { return type.lanes == 1 || type.lanes == lanes; };
   if (!c.is_bool() || a.element() != b.element() || !fits(c) || !fits(a) || !fits(b))
-    fail_at(start, "expected a bool and two values of one type for 'select', got " + to_string(c) + ", " + to_string(a) + " and " + to_string(b));
+    fail_at(start, "expected a bool and two values of one type for 'select', got ", c, ", ", a, " and ", b);
   const int depth = std::max({args[0].depth, args[1].depth, args[2].depth}) + 2;
   return made(start, Select::make(std::move(args[0].expr), std::move(args[1].expr), std::move(args[2].expr)), depth);
 }
 
 Parser::Parsed Parser::binary_call(const Token& start, BinaryOp op) {
   std::vector<Parsed> args = arguments();
-  if (args.size() != 2) fail_at(start, "expected 2 arguments of '" + std::string(start.text) + "', got " + std::to_string(args.size()));
+  if (args.size() != 2) fail_at(start, "expected 2 arguments of '", start.text, "', got ", args.size());
   return binary(start, op, std::move(args[0]), std::move(args[1]));
 }
 
@@ -287,7 +285,7 @@ Parser::Parsed Parser::ramp_call(const Token& start) {
   match_bare(base, stride);
   const DType a = base.expr.dtype(), b = stride.expr.dtype();
   if (a != b || !a.is_scalar() || !a.is_integral())
-    fail_at(start, "expected two scalar integers of one type for 'ramp', got " + to_string(a) + " and " + to_string(b));
+    fail_at(start, "expected two scalar integers of one type for 'ramp', got ", a, " and ", b);
   return made(start, Ramp::make(std::move(base.expr), std::move(stride.expr), lanes), std::max(base.depth, stride.depth) + 1);
 }
 
@@ -297,16 +295,16 @@ Parser::Parsed Parser::broadcast_call(const Token& start) {
   expect(",");
   const int lanes = static_cast<int>(integer("a number of lanes", 2, kMaxLanes));
   expect(")");
-  if (!value.expr.dtype().is_scalar()) fail_at(start, "expected a scalar for 'broadcast', got " + to_string(value.expr.dtype()));
+  if (!value.expr.dtype().is_scalar()) fail_at(start, "expected a scalar for 'broadcast', got ", value.expr.dtype());
   return made(start, Broadcast::make(std::move(value.expr), lanes), value.depth + 1);
 }
 
 Parser::Parsed Parser::cast_call(const Token& start) {
   const DType type = *parse_dtype(start.text);
   std::vector<Parsed> args = arguments();
-  if (args.size() != 1) fail_at(start, "expected 1 value to convert to " + to_string(type) + ", got " + std::to_string(args.size()));
+  if (args.size() != 1) fail_at(start, "expected 1 value to convert to ", type, ", got ", args.size());
   const DType from = args[0].expr.dtype();
-  if (from.lanes != type.lanes) fail_at(start, "expected a value of " + std::to_string(type.lanes) + " lanes for " + to_string(type) + ", got " + to_string(from));
+  if (from.lanes != type.lanes) fail_at(start, "expected a value of ", type.lanes, " lanes for ", type, ", got ", from);
   return made(start, Cast::make(type, std::move(args[0].expr)), args[0].depth + 1);
 }
 
@@ -324,10 +322,10 @@ Parser::Parsed Parser::intrinsic_call(const Token& start, Intrinsic id) {
   const std::string name(start.text);
   const int arity = intrinsic_info(id).arity;
   if (arity >= 0 && arity != static_cast<int>(args.size()))
-    fail_at(start, "expected " + std::to_string(arity) + " arguments of '" + name + "', got " + std::to_string(args.size()));
+    fail_at(start, "expected ", arity, " arguments of '", name, "', got ", args.size());
   if (!type) type = implied_call_type(id, args);
-  if (!type) fail_at(start, "expected a type behind '" + name + "', as in " + name + ":i32, got none");
-  if (type->lanes > kMaxLanes) fail_at(start, "expected at most " + std::to_string(kMaxLanes) + " lanes, got " + std::to_string(type->lanes));
+  if (!type) fail_at(start, "expected a type behind '", name, "', as in ", name, ":i32, got none");
+  if (type->lanes > kMaxLanes) fail_at(start, "expected at most ", kMaxLanes, " lanes, got ", type->lanes);
   if (id == Intrinsic::kExtern) return made(start, Call::make_extern(*type, std::move(symbol), std::move(args)), depth + 1);
   return made(start, Call::make(*type, id, std::move(args)), depth + 1);
 }
@@ -341,9 +339,9 @@ Parser::Access Parser::access(const Buffer& buffer) {
       const Token& at = current();
       Parsed index = expression();
       const DType type = index.expr.dtype();
-      if (type.element() != kInt64) fail_at(at, "expected an index of i64, got " + to_string(type));
+      if (type.element() != kInt64) fail_at(at, "expected an index of i64, got ", type);
       if (type.lanes != 1 && result.lanes != 1 && type.lanes != result.lanes)
-        fail_at(at, "expected an index of " + std::to_string(result.lanes) + " lanes, got " + std::to_string(type.lanes));
+        fail_at(at, "expected an index of ", result.lanes, " lanes, got ", type.lanes);
       result.lanes = std::max<int>(result.lanes, type.lanes);
       result.depth = std::max(result.depth, index.depth + 1);
       result.indices.push_back(std::move(index.expr));
@@ -352,18 +350,18 @@ Parser::Access Parser::access(const Buffer& buffer) {
   if (accept_word("if")) {
     const Token& at = current();
     Parsed predicate = expression();
-    if (!predicate.expr.dtype().is_bool()) fail_at(at, "expected a bool behind 'if', got " + to_string(predicate.expr.dtype()));
+    if (!predicate.expr.dtype().is_bool()) fail_at(at, "expected a bool behind 'if', got ", predicate.expr.dtype());
     result.depth = std::max(result.depth, predicate.depth + 1);
     result.predicate = std::move(predicate.expr);
     // A store's lanes may also come from its value, so a store checks the predicate itself.
     if (result.predicate.dtype().lanes != result.lanes && result.lanes != 1)
-      fail_at(at, "expected a bool of " + std::to_string(result.lanes) + " lanes, got " + to_string(result.predicate.dtype()));
+      fail_at(at, "expected a bool of ", result.lanes, " lanes, got ", result.predicate.dtype());
   }
   expect("]");
   // One flat index, or one a dimension.
   if (result.indices.size() != buffer->shape.size() && result.indices.size() != 1)
-    fail_at(start, "expected " + std::to_string(buffer->shape.size()) + " indices (or a flat one) into " + buffer->name + ", got " +
-                       std::to_string(result.indices.size()));
+    fail_at(start, "expected ", buffer->shape.size(), " indices (or a flat one) into ", buffer->name, ", got ",
+                       result.indices.size());
   return result;
 }
 

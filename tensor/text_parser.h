@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -41,8 +42,31 @@ class Parser {
   bool accept(std::string_view sign);
   bool accept_word(std::string_view word);
   void expect(std::string_view sign);
-  [[noreturn]] void fail(const std::string& expected) const;
-  [[noreturn]] static void fail_at(const Token& token, const std::string& message);
+  /// Refuses the text at a token; the message is put together from texts, numbers, types and tokens. Never inlined, so that the
+  /// strings take no room in the frames of the recursion.
+  template <typename... Part>
+  [[noreturn, gnu::noinline]] static void fail_at(const Token& token, const Part&... parts) {
+    std::string message;
+    (append(message, parts), ...);
+    throw SyntaxError{token.position, std::move(message)};
+  }
+  /// `expected <parts>, got <the current token>`
+  template <typename... Part>
+  [[noreturn, gnu::noinline]] void fail(const Part&... parts) const {
+    fail_at(current(), "expected ", parts..., ", got ", current());
+  }
+  static void append(std::string& message, std::string_view part) { message += part; }
+  static void append(std::string& message, const char* part) { message += part; }
+  static void append(std::string& message, const std::string& part) { message += part; }
+  static void append(std::string& message, DType part) { message += to_string(part); }
+  static void append(std::string& message, const Token& part) {
+    message += part.kind == TokenKind::kEnd ? "the end of the text" : "'" + std::string(part.text) + "'";
+  }
+  template <typename T>
+    requires std::is_integral_v<T>
+  static void append(std::string& message, T part) {
+    message += std::to_string(part);
+  }
   int64_t integer(const char* what, int64_t low, int64_t high);
   std::string word_or_string(const char* what);
   DType dtype();
@@ -122,7 +146,7 @@ inline constexpr int kMaxLanes = 1024;
 /// Counts a level of nesting while it lives.
 struct Parser::Deeper {
   explicit Deeper(Parser& parser) : parser(parser) {
-    if (++parser.depth_ > kMaxDepth) fail_at(parser.current(), "expected at most " + std::to_string(kMaxDepth) + " nested levels, got more");
+    if (++parser.depth_ > kMaxDepth) fail_at(parser.current(), "expected at most ", kMaxDepth, " nested levels, got more");
   }
   ~Deeper() { --parser.depth_; }
   Deeper(const Deeper&) = delete;
