@@ -97,7 +97,22 @@ Value* Engine::at_least_zero(Linear form) {
   if (Value* known = decided()) return known;
   Value* whole = sum(form);
   if (whole->is(ValueKind::kInt)) return boolean(whole->number >= 0);
-  form = Linear(whole);
+  if (whole->order_context != context_) {
+    const uint32_t context = context_;
+    whole->order = order_by_rules(whole);
+    whole->order_context = context;
+  }
+  return whole->order;
+}
+
+Value* Engine::order_by_rules(Value* whole) {
+  Linear form(whole);
+  const auto decided = [&]() -> Value* {
+    const Range r = range(form);
+    if (r.lo >= 0) return boolean(true);
+    if (r.hi < 0) return boolean(false);
+    return nullptr;
+  };
   if (!normalise(form)) return nullptr;
   if (form.terms.empty()) return boolean(form.constant >= 0);
   if (Value* known = decided()) return known;

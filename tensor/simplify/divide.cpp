@@ -83,6 +83,16 @@ Value* Engine::floor_mod(Value* a, Value* b) {
 Value* Engine::floor_div_constant(Value* a, int64_t divisor) {
   if (divisor == 1) return a;
   if (a->is(ValueKind::kInt)) return index(floor_div_int(a->number, divisor));
+  Value* raw = make_op(BinaryOp::kFloorDiv, kInt64, a, index(divisor));
+  if (raw->simplified_context != context_) {
+    const uint32_t context = context_;
+    raw->simplified = floor_div_by_rules(a, divisor);
+    raw->simplified_context = context;
+  }
+  return raw->simplified;
+}
+
+Value* Engine::floor_div_by_rules(Value* a, int64_t divisor) {
   int64_t quotient;
   if (same_quotient(range(a), divisor, &quotient)) return index(quotient);
   const auto opaque = [&] { return settle(make_op(BinaryOp::kFloorDiv, kInt64, a, index(divisor))); };
@@ -194,6 +204,16 @@ void Engine::add_modulo(Linear& form, Value* value, int64_t coefficient, int64_t
 Value* Engine::floor_mod_constant(Value* a, int64_t divisor) {
   if (divisor == 1) return index(0);
   if (a->is(ValueKind::kInt)) return index(floor_mod_int(a->number, divisor));
+  Value* raw = make_op(BinaryOp::kFloorMod, kInt64, a, index(divisor));
+  if (raw->simplified_context != context_) {
+    const uint32_t context = context_;
+    raw->simplified = floor_mod_by_rules(a, divisor);
+    raw->simplified_context = context;
+  }
+  return raw->simplified;
+}
+
+Value* Engine::floor_mod_by_rules(Value* a, int64_t divisor) {
   const auto opaque = [&](Value* x) { return settle(make_op(BinaryOp::kFloorMod, kInt64, x, index(divisor))); };
   if (!exact(a)) return opaque(a);
   Linear form(a);

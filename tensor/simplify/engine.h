@@ -191,6 +191,8 @@ class Engine {
   // divide.cpp
   Value* floor_div_constant(Value* a, int64_t divisor);
   Value* floor_mod_constant(Value* a, int64_t divisor);
+  Value* floor_div_by_rules(Value* a, int64_t divisor);
+  Value* floor_mod_by_rules(Value* a, int64_t divisor);
   void add_modulo(Linear& form, Value* value, int64_t coefficient, int64_t divisor, bool alone);
   Value* floor_div_symbolic(Value* a, Value* divisor);
   Value* floor_mod_symbolic(Value* a, Value* divisor);
@@ -203,6 +205,7 @@ class Engine {
   Value* compare_index(BinaryOp op, Value* a, Value* b);
   Value* equal_index(BinaryOp op, Value* a, Value* b);
   bool normalise(Linear& form);
+  Value* order_by_rules(Value* whole);
   Value* one_operand_matters(const Linear& form);
   Value* compare_plain(BinaryOp op, Value* a, Value* b);
   bool as_at_least_zero(Value* compare, Linear* form);
@@ -236,6 +239,7 @@ class Engine {
   uint32_t next_rank_;
   bool contradiction_ = false;
   int condition_depth_ = 0;
+  uint64_t plain_visits_ = 0, conditional_visits_ = 0;
   int proof_budget_ = 0;
   int proof_depth_ = 0;
   std::vector<Undo> undo_;

@@ -1,5 +1,7 @@
 // Sums and products of kInt64 scalars. Both are rings modulo 2^64, so merging terms is right for wrapping data as well.
 
+#include <tuple>
+
 #include "tensor/simplify/engine.h"
 
 namespace tensmith::simplifier {
@@ -42,18 +44,31 @@ Value* Engine::raw_sum(const Linear& form) {
 }
 
 Value* Engine::sum(Linear& form) {
-  // Each rule removes a term or a division, so the loop ends; the bound only guards against a mistake in that reasoning.
-  for (int turn = 0; turn < 16; ++turn) {
-    bool has_division = false, has_min_max = false;
+  const auto worth_rules = [&] {
+    bool division = false, choice = false;
     for (const Term& term : form.terms) {
-      has_division |= term.value->is_op(BinaryOp::kFloorDiv) || term.value->is_op(BinaryOp::kFloorMod);
-      has_min_max |= term.value->is_min_max();
+      division |= term.value->is_op(BinaryOp::kFloorDiv) || term.value->is_op(BinaryOp::kFloorMod);
+      choice |= term.value->is_min_max();
     }
-    if (has_division && (merge_divisions(form) || merge_remainders(form))) continue;
-    if (has_min_max && form.size() > 1 && (cancel_min_max(form) || merge_min_max(form))) continue;
-    break;
+    return std::pair(division, choice);
+  };
+  Value* raw = raw_sum(form);
+  if (!raw->is(ValueKind::kSum)) return settle(raw);
+  auto [division, choice] = worth_rules();
+  if (!division && !choice) return settle(raw);
+  // Remembered, because operands of nested minima come here again and again.
+  if (raw->simplified_context == context_) return raw->simplified;
+  const uint32_t context = context_;
+  // Each rule removes a term or a division, so the loop ends; the bound only guards against a mistake in that reasoning.
+  for (int turn = 0; turn < 16 && (division || choice); ++turn) {
+    const bool changed = (division && (merge_divisions(form) || merge_remainders(form))) ||
+                         (choice && form.size() > 1 && (cancel_min_max(form) || merge_min_max(form)));
+    if (!changed) break;
+    std::tie(division, choice) = worth_rules();
   }
-  return settle(raw_sum(form));
+  raw->simplified = settle(raw_sum(form));
+  raw->simplified_context = context;
+  return raw->simplified;
 }
 
 Value* Engine::add_index(Value* a, Value* b, int64_t coefficient) {

@@ -1,5 +1,5 @@
 // Minimum and maximum of kInt64 scalars: flat sorted lists of operands of which none is provably superfluous. What all operands
-// have in common stands outside, and so does the constant of the first one, where it can join an address's offset.
+// have in common stands outside, and so does the constant of the innermost one, where it can join an address's offset.
 
 #include "tensor/simplify/engine.h"
 
@@ -55,7 +55,10 @@ Value* Engine::min_max(BinaryOp op, std::span<Value* const> operands) {
       }
       if (in_all) common.add(term.value, term.coefficient);
     }
-    common.constant = first.constant;
+    const Value* innermost = kept[0];
+    for (const Value* operand : kept)
+      if (!operand->is(ValueKind::kInt)) innermost = operand;
+    common.constant = innermost->is(ValueKind::kSum) ? innermost->number : 0;
     if (!common.terms.empty() || common.constant != 0) {
       InlineVector<Value*, kMaxOperands> rests;
       bool fits = true;

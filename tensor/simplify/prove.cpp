@@ -151,19 +151,8 @@ bool Engine::try_factors(const Linear& form, int64_t scale, const Term& term) {
     if (i > 0 && x == value->kids[i - 1]) continue;
     Value* y = divide_product(value, x);
     if (!y || range(y).lo < 0) continue;
-    const Range bounds = range(x);
-    const int64_t bound = coefficient > 0 ? bounds.lo : bounds.hi;
-    if (bound != INT64_MIN && bound != INT64_MAX) {
-      Linear next = form;
-      next.add(value, -coefficient);
-      int64_t k;
-      if (!__builtin_mul_overflow(coefficient, bound, &k)) {
-        next.add(y, k);
-        if (search(next, scale)) return true;
-      }
-    }
-    if (!x->in_facts) continue;
-    for (size_t f = facts_.size(); f-- > 0;) {
+    // Facts first: they lead to fewer terms than a constant does.
+    for (size_t f = x->in_facts ? facts_.size() : 0; f-- > 0;) {
       Value* fact = facts_[f];
       for (uint32_t j = 0; j < fact->count; ++j) {
         if (fact->kids[j] != x) continue;
@@ -188,6 +177,17 @@ bool Engine::try_factors(const Linear& form, int64_t scale, const Term& term) {
         if (search(next, scaled)) return true;
         if (proof_budget_ < 0) return false;
         break;
+      }
+    }
+    const Range bounds = range(x);
+    const int64_t bound = coefficient > 0 ? bounds.lo : bounds.hi;
+    if (bound != INT64_MIN && bound != INT64_MAX) {
+      Linear next = form;
+      next.add(value, -coefficient);
+      int64_t k;
+      if (!__builtin_mul_overflow(coefficient, bound, &k)) {
+        next.add(y, k);
+        if (search(next, scale)) return true;
       }
     }
   }

@@ -119,20 +119,22 @@ void Store::grow() {
 }
 
 namespace {
-size_t hash_node(const ExprNode* node) { return (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15ull >> 20; }
+size_t hash_node(const ExprNode* node, uint32_t context) {
+  return ((reinterpret_cast<uintptr_t>(node) >> 4) + uint64_t{context} * 0xD6E8FEB86659FD93ull) * 0x9E3779B97F4A7C15ull >> 20;
+}
 }  // namespace
 
 Value* Store::find_result(const ExprNode* node, uint32_t context) const {
   const size_t mask = results_.size() - 1;
-  for (size_t at = hash_node(node) & mask; results_[at].generation == generation_; at = (at + 1) & mask)
-    if (results_[at].node == node) return results_[at].context == context ? results_[at].value : nullptr;
+  for (size_t at = hash_node(node, context) & mask; results_[at].generation == generation_; at = (at + 1) & mask)
+    if (results_[at].node == node && results_[at].context == context) return results_[at].value;
   return nullptr;
 }
 
 void Store::remember_result(const ExprNode* node, uint32_t context, Value* value) {
   const size_t mask = results_.size() - 1;
-  size_t at = hash_node(node) & mask;
-  while (results_[at].generation == generation_ && results_[at].node != node) at = (at + 1) & mask;
+  size_t at = hash_node(node, context) & mask;
+  while (results_[at].generation == generation_ && !(results_[at].node == node && results_[at].context == context)) at = (at + 1) & mask;
   const bool is_new = results_[at].generation != generation_;
   results_[at] = {node, value, context, generation_};
   if (is_new && ++num_results_ * 2 > results_.size()) grow_results();
@@ -143,7 +145,7 @@ void Store::grow_results() {
   const size_t mask = larger.size() - 1;
   for (const ResultSlot& slot : results_) {
     if (slot.generation != generation_) continue;
-    size_t at = hash_node(slot.node) & mask;
+    size_t at = hash_node(slot.node, slot.context) & mask;
     while (larger[at].generation == generation_) at = (at + 1) & mask;
     larger[at] = slot;
   }

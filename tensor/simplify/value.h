@@ -75,9 +75,13 @@ struct Value {
   Value* replacement = nullptr;  ///< variables that stand for another value
   Range range;
   Modulus modulus;
-  uint32_t context = 0;
+  uint32_t context = 0;             ///< of range and modulus
   uint32_t proof_context = 0;
-  bool proof = false;  ///< whether this value >= 0 was proven
+  bool proof = false;               ///< whether this value >= 0 was proven
+  uint32_t simplified_context = 0;
+  Value* simplified = nullptr;      ///< what the rules make of a value that was interned as it stood
+  uint32_t order_context = 0;
+  Value* order = nullptr;           ///< the canonical bool for this value >= 0
 
   const ExprNode* source = nullptr;  ///< an input node that may have just this structure
   const ExprNode* expr = nullptr;    ///< the loop IR node, once made

@@ -7,9 +7,11 @@ namespace tensmith::simplifier {
 
 namespace {
 
-// Conditions that may hold around an expression inside one another. Each level can visit a shared part again under another
-// condition, so the depth bounds the work: 2^depth visits a node at most.
+// Conditions that may hold around an expression inside one another.
 constexpr int kMaxConditionDepth = 3;
+// A shared part is visited again under each condition. The visits under conditions may be this many times the others, plus a
+// few; beyond that branches are simplified without their condition, so that the work stays linear.
+constexpr uint64_t kMaxVisitsRatio = 4, kFreeVisits = 1000;
 constexpr uint32_t kMaxConjuncts = 32;
 
 /// The operands of nested operations of one kind, left to right; stops to take apart at `most` of them.
@@ -31,6 +33,7 @@ Value* Engine::visit(const Expr& e) {
   if (node->kind == NodeKind::kVar) return settle(var_value(static_cast<const VarNode*>(node)));
   if (Value* known = store_->find_result(node, context_)) return known;
   const uint32_t context = context_;
+  ++(condition_depth_ > 0 ? conditional_visits_ : plain_visits_);
   Value* value = settle(visit_node(node));
   if (!value->source) value->source = node;
   store_->remember_result(node, context, value);
@@ -77,6 +80,7 @@ Value* Engine::visit_node(const ExprNode* node) {
 bool Engine::worth_assuming(const Value* condition) const {
   if (condition->is(ValueKind::kBroadcast)) return worth_assuming(condition->kids[0]);
   if (condition->dtype.lanes > 1 || condition_depth_ >= kMaxConditionDepth) return false;
+  if (conditional_visits_ > kMaxVisitsRatio * plain_visits_ + kFreeVisits) return false;
   if (condition->is(ValueKind::kNot)) return worth_assuming(condition->kids[0]);
   if (!condition->is(ValueKind::kOp)) return condition->is(ValueKind::kVar);
   if (is_compare(condition->binary_op())) return condition->kids[0]->dtype.is_integral();
