@@ -32,13 +32,11 @@ Split split_exponent(const Format& format, const Expr& e) {
 
 }  // namespace
 
-Reduced reduce_exp(const Format& format, const Expr& x, int bias, const Expr& low) {
+Reduced reduce_exp(const Format& format, const Expr& x, int bias) {
   const Constants c(x.dtype());
   const Expr shifted = fma(x, c(kLog2E), c(format.rounder + bias));
   const Expr n = shifted - c(format.rounder + bias);
-  const Expr first = fma(n, c(-format.ln2_high), x);
-  if (low) return {uint_bits(shifted), first + fma(n, c(-format.ln2_low), low)};
-  return {uint_bits(shifted), fma(n, c(-format.ln2_low), first)};
+  return {uint_bits(shifted), n, fma(n, c(-format.ln2_low), fma(n, c(-format.ln2_high), x))};
 }
 
 Expr power_of_two(const Format& format, const Expr& bits) { return float_bits(shift_left(bits, format.mantissa_bits)); }
@@ -73,21 +71,17 @@ Expr sigmoid(const Expr& x, bool fast) {
   const Expr quotient = exp_quotient(format, reduced.r);
   const Expr p = fma(quotient, reduced.r, c(1));
   const Expr negative = x < c(0);
-  if (fast && format.precision == Precision::kSingle) {
-    const Expr e = power.scale(p);
-    return select(negative, e, c(1)) / (c(1) + e);
-  }
-  // e = s p with a power of two s. An approximate quotient is improved once by the exact remainder
-  // numerator - quotient - quotient s p, so that a single rounding counts in full. The first difference is exact because the
-  // quotient is at least half the numerator: the inverse errs upwards.
-  const Expr s = power.first * power.second;
-  const Expr inverse = rough_inverse(format, fma(s, p, c(1)));
-  const Expr numerator = select(negative, p, c(1));
-  const Expr p_low = fma(quotient, reduced.r, c(1) - p);
+  const Expr e = power.scale(p);
+  const Expr numerator = select(negative, e, c(1));
+  const Expr d = c(1) + e;
+  if (fast && format.precision == Precision::kSingle) return numerator / d;
+  // An approximate quotient is improved once by the remainder numerator - quotient (1 + e), so that a single rounding counts in full.
+  // Its first difference is exact because the quotient is at least half the numerator: the inverse errs upwards.
+  const Expr inverse = rough_inverse(format, d);
   const Expr rough = numerator * inverse;
-  const Expr rest = fnma(rough * s, p, numerator - rough) + select(negative, p_low, c(0));
-  const Expr result = fma(rest, inverse, rough);
-  return select(negative, power.scale(result), result);
+  const Expr e_low = fma(quotient, reduced.r, c(1) - p) * (power.first * power.second);
+  const Expr rest = fnma(rough, e, numerator - rough) + select(negative, e_low, c(0));
+  return fma(rest, inverse, rough);
 }
 
 Expr tanh(const Expr& x, bool fast) {

@@ -8,10 +8,10 @@ namespace tensmith::math {
 /// x = n ln 2 + r with |r| <= ln(2) / 2.
 struct Reduced {
   Expr bits;  ///< unsigned: n + bias in the low bits, zeros in as many next ones (9 for f32, 12 for f64)
+  Expr n;     ///< as a float
   Expr r;
 };
-/// `low`, if given, is added to r: the rest of an argument that is known more closely than its type.
-Reduced reduce_exp(const Format& format, const Expr& x, int bias, const Expr& low = {});
+Reduced reduce_exp(const Format& format, const Expr& x, int bias);
 
 /// 2^n from bits with the format's bias; n in the range of normal numbers.
 Expr power_of_two(const Format& format, const Expr& bits);

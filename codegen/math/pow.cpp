@@ -48,7 +48,8 @@ Sum log_closely(const Expr& a) {
   // z = w/3 + w^2 Q(w), then 2s (1 + z).
   const Sum third = two_product(w, c(kThird64[0]));
   const Expr third_low = third.low + fma(w, c(kThird64[1]), w_low * c(kThird64[0]));
-  const Sum z = fast_two_sum(third.high, w * w * horner(w, kLogOdd64));
+  // s alone is off by up to 1.5 ulp, so w^2 takes the low part in.
+  const Sum z = fast_two_sum(third.high, fma(w + w, w_low, w * w) * horner(w, kLogOdd64));
   const Expr z_low = z.low + third_low;
   const Expr twice = s + s;
   const Sum product = two_product(twice, z.high);
@@ -78,8 +79,12 @@ Expr exp_of_product(const Sum& log, const Expr& y, Precision precision) {
   const Expr limited = clamp_high(clamp_low(select(is_one, c(0), product.high), c(format.exp_low)), c(format.exp_high));
   // Beyond the bounds, or with infinite operands, the low part has no meaning.
   const Expr low = select(limited == product.high, fma(y, log.low, product.low), c(0));
-  const Reduced reduced = reduce_exp(format, limited, 2 * format.exponent_bias, low);
-  return TwoFactors(format, reduced.bits).scale(fma(exp_quotient(format, reduced.r), reduced.r, c(1)));
+  // e^(r + r_low) = (1 + r) + (r^2 q + r_low), where the first sum is carried without error.
+  const Reduced reduced = reduce_exp(format, limited, 2 * format.exponent_bias);
+  const Sum r = fast_two_sum(fma(reduced.n, c(-format.ln2_high), limited), fma(reduced.n, c(-format.ln2_low), low));
+  const Sum linear = fast_two_sum(c(1), r.high);
+  const Expr p = linear.high + (linear.low + fma(r.high * r.high, horner(r.high, format.exp), r.low));
+  return TwoFactors(format, reduced.bits).scale(p);
 }
 
 /// Exact or nearly exact forms for common constant exponents; null for others.
