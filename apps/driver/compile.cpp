@@ -13,6 +13,8 @@
 #include "autotune/default_schedule.h"
 #include "graph/partition/group_workload.h"
 #include "graph/partition/layouts.h"
+#include "graph/pipeline.h"
+#include "runtime/base/config.h"
 #include "tensor/print.h"
 
 namespace tensmith {
@@ -26,7 +28,7 @@ double ms_since(Clock::time_point start) { return std::chrono::duration<double, 
 struct KernelTask {
   graph::GroupWorkload work;
   ScheduleRequest request;
-  KernelInfo* info = nullptr;
+  CompiledKernel* info = nullptr;
 };
 
 Layout layout_or_default(const graph::LayoutMap& layouts, const graph::Value& value) {
@@ -91,7 +93,7 @@ std::string kernel_name(const graph::Graph& graph, const graph::Group& group, si
 }
 
 ObjectCode make_kernel(KernelTask& task, const CompileOptions& options, std::mutex& hooks) {
-  KernelInfo& info = *task.info;
+  CompiledKernel& info = *task.info;
   auto start = Clock::now();
   info.schedule = default_schedule(task.work.workload, task.request, &info.explanation);
   info.schedule_ms = ms_since(start);
@@ -108,6 +110,7 @@ ObjectCode make_kernel(KernelTask& task, const CompileOptions& options, std::mut
   start = Clock::now();
   CodegenOptions codegen;
   codegen.want_asm = options.want_asm;
+  codegen.fast_math = options.fast_math;
   codegen.module_name = info.name;
   ObjectCode object = compile(LoopProgram{{info.lowered.function}}, options.target, codegen);
   info.codegen_ms = ms_since(start);
@@ -180,6 +183,10 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
         throw UserError("symbolic-dims", "input " + graph.value_name({id, 0}) + ": expected constant dims, got " + to_string(graph.node(id).types[0]) +
                                              "; give sizes with --dim NAME=N");
   }
+  program.stats.nodes_in = static_cast<int>(graph.num_nodes());
+  graph::PipelineOptions pipeline = graph::pipeline_options(*config(), options.opt_level);
+  const std::vector<graph::PassRecord> records = graph::optimize(graph, pipeline);
+  program.pass_records = records;
   program.stats.nodes_out = static_cast<int>(graph.num_nodes());
 
   std::string explanation;
@@ -191,7 +198,7 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
 
   MainProgramBuilder builder(graph, layouts, options.prefix);
   std::vector<KernelTask> tasks;
-  std::vector<std::unique_ptr<KernelInfo>> infos;
+  std::vector<std::unique_ptr<CompiledKernel>> infos;
   std::unordered_map<std::string, int> known;
   for (const graph::Group& group : groups) {
     if (builder.try_alias(group)) continue;
@@ -204,10 +211,13 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
     builder.add_call(group, task.work, it->second);
     program.calls.push_back({it->second, label});
     if (!fresh) continue;
-    infos.push_back(std::make_unique<KernelInfo>(KernelInfo{kernel_name(graph, group, tasks.size()), {}, graph.node(group.nodes[0]).name,
-                                                            Schedule(task.work.workload), {}, {}, flops_of(graph, group), traffic_of(task.work.workload)}));
-    for (graph::NodeId id : group.nodes) infos.back()->ops.push_back(graph.node(id).op->name);
+    infos.push_back(std::make_unique<CompiledKernel>(Schedule(task.work.workload)));
     task.info = infos.back().get();
+    task.info->name = kernel_name(graph, group, tasks.size());
+    task.info->first_node = graph.node(group.nodes[0]).name;
+    task.info->flops = flops_of(graph, group);
+    task.info->bytes = traffic_of(task.work.workload);
+    for (graph::NodeId id : group.nodes) task.info->ops.push_back(graph.node(id).op->name);
     tasks.push_back(std::move(task));
   }
   program.stats.passes_ms = ms_since(start);

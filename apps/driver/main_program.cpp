@@ -197,12 +197,12 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
   LoopFunction packed_main;
   packed_main.name = prefix_ + "main_packed";
   const Buffer table = make_buffer("table", kHandle, {Expr(static_cast<int64_t>(main.buffers.size()))}, Scope::kGlobal, 8);
-  packed_main.buffers = {table};
+  packed_main.buffers = {table, make_buffer("dims", kInt64, {Expr(1)}, Scope::kGlobal, 8)};
   std::vector<Expr> pointers;
   for (size_t k = 0; k < main.buffers.size(); ++k) pointers.push_back(Load::make(table, {Expr(static_cast<int64_t>(k))}));
   packed_main.body = Evaluate::make(Call::make_extern(kInt32, main.name, pointers));
   program.main = main;
-  for (const KernelInfo& kernel : program.kernels) {
+  for (const CompiledKernel& kernel : program.kernels) {
     LoopFunction declaration = kernel.lowered.function;
     declaration.body = {};
     declaration.attrs[kDeclaration] = 1;

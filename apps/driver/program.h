@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/artifact.h"
-#include "graph/graph.h"
+#include "graph/pipeline.h"
 #include "runtime/base/target.h"
 #include "schedule/lower/lowering.h"
 
@@ -22,7 +22,8 @@ struct PortSpec {
 };
 
 /// One distinct kernel; equal groups share one.
-struct KernelInfo {
+struct CompiledKernel {
+  explicit CompiledKernel(Schedule schedule) : schedule(std::move(schedule)) {}
   std::string name;
   std::vector<std::string> ops;      ///< operator names of the group
   std::string first_node;            ///< name of the first node that uses it
@@ -49,7 +50,7 @@ struct CompileStats {
 };
 
 /// Objects that define `<prefix>main` (ABI: see codegen/artifact.h; buffers: inputs, outputs, weights, arena) and
-/// `<prefix>main_packed` (one buffer: the table of those pointers), and everything they need.
+/// `<prefix>main_packed` (the table of those pointers, and the dims: the `run` of runtime/export/abi.h), and everything they need.
 struct CompiledProgram {
   std::string prefix;
   Target target;
@@ -59,10 +60,11 @@ struct CompiledProgram {
   std::vector<PortSpec> inputs, outputs;
   std::shared_ptr<std::vector<uint8_t>> weights;
   int64_t arena_bytes = 0;
-  std::vector<KernelInfo> kernels;
+  std::vector<CompiledKernel> kernels;
   std::vector<KernelCall> calls;
   CompileStats stats;
   std::string model_digest;
+  std::vector<graph::PassRecord> pass_records;
   std::string fusion_explanation;
 };
 

@@ -4,7 +4,7 @@ namespace tensmith {
 
 using Kind = LoopRelation::Kind;
 
-Expr NestBuilder::extent_of(const Instance& in, int loop) {
+Expr NestBuilder::extent_of(const NestInstance& in, int loop) {
   const StageState& s = stage(in.stage);
   if (const auto fixed = in.inner_extent.find(loop); fixed != in.inner_extent.end()) return fixed->second;
   const LoopRelation* made = s.maker_of(loop);
@@ -22,7 +22,7 @@ Expr NestBuilder::extent_of(const Instance& in, int loop) {
   return as_const_int(whole, &known) && known < made->factor ? whole : Expr(made->factor);
 }
 
-Expr NestBuilder::value_of(Instance& in, int loop, RangeMap* free) {
+Expr NestBuilder::value_of(NestInstance& in, int loop, RangeMap* free) {
   if (in.value[loop]) return in.value[loop];
   const StageState& s = stage(in.stage);
   const LoopRelation* used = s.consumer_of(loop);
@@ -46,7 +46,7 @@ Expr NestBuilder::value_of(Instance& in, int loop, RangeMap* free) {
   return short_form(base + value_of(in, used->inner, free));
 }
 
-bool NestBuilder::determined(const Instance& in, int loop) const {
+bool NestBuilder::determined(const NestInstance& in, int loop) const {
   if (in.value[loop]) return true;
   const LoopRelation* used = stage(in.stage).consumer_of(loop);
   if (!used) return false;
@@ -54,7 +54,7 @@ bool NestBuilder::determined(const Instance& in, int loop) const {
   return determined(in, used->outer) && determined(in, used->inner);
 }
 
-VarMap NestBuilder::axis_values(Instance& in, bool with_reduce) {
+VarMap NestBuilder::axis_values(NestInstance& in, bool with_reduce) {
   const StageState& s = stage(in.stage);
   VarMap map;
   for (size_t a = 0; a < s.axis_loops.size(); ++a)
@@ -65,7 +65,7 @@ VarMap NestBuilder::axis_values(Instance& in, bool with_reduce) {
   return map;
 }
 
-bool NestBuilder::is_inside(int index, const Instance& in) const {
+bool NestBuilder::is_inside(int index, const NestInstance& in) const {
   const StageState& owner = stage(in.stage);
   const int position = owner.order_position(in.pending_attach);
   for (const StageState* s = &stage(index); s->attach == AttachKind::kAt; s = state_.find(s->attach_stage))
@@ -85,7 +85,7 @@ Region NestBuilder::clamp(const Region& region, const std::vector<Expr>& shape) 
   return clamped;
 }
 
-Region NestBuilder::region_of(int producer, Instance& in, std::map<int, Region>& known) {
+Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Region>& known) {
   if (const auto it = known.find(producer); it != known.end()) return it->second;
   const StageState& p = stage(producer);
   const std::vector<Expr>& shape = p.stage->outputs[0]->shape;

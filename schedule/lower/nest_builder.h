@@ -25,7 +25,7 @@ struct Storage {
 };
 
 /// A stage whose loops are being emitted: which loops are open, and what has been decided on the way.
-struct Instance {
+struct NestInstance {
   int stage = -1;
   Region domain;                        ///< of the stage's axes
   std::vector<Expr> value;              ///< by loop: the variable (or constant) of an opened loop; null while closed
@@ -55,24 +55,24 @@ class NestBuilder {
 
   // Loops (nest_loops.cpp).
   Stmt emit_stage(int index, const Region& domain);
-  Stmt rest(Instance in, size_t k, bool init);
-  Stmt open_loop(Instance in, size_t k, bool init);
-  Stmt decide_peel(Instance in, const LoopRelation& r, size_t k, bool init);
-  Stmt leaf(const Instance& in, bool init);
-  Stmt emit_attached(Instance in, int loop, size_t k);
-  std::vector<Stmt> prefetches(const Instance& in, int loop);
+  Stmt rest(NestInstance in, size_t k, bool init);
+  Stmt open_loop(NestInstance in, size_t k, bool init);
+  Stmt decide_peel(NestInstance in, const LoopRelation& r, size_t k, bool init);
+  Stmt leaf(const NestInstance& in, bool init);
+  Stmt emit_attached(NestInstance in, int loop, size_t k);
+  std::vector<Stmt> prefetches(const NestInstance& in, int loop);
   std::vector<Condition> conditions_of(int index) const;
-  Expr condition_expr(Instance& in, const Condition& c);
+  Expr condition_expr(NestInstance& in, const Condition& c);
   size_t init_position(const StageState& s) const;
   bool needs_constant_extent(const StageState& s, int loop, int64_t factor) const;
 
   // Bounds (nest_bounds.cpp).
-  Expr extent_of(const Instance& in, int loop);
-  Expr value_of(Instance& in, int loop, RangeMap* free);
-  bool determined(const Instance& in, int loop) const;
-  VarMap axis_values(Instance& in, bool with_reduce);
-  Region region_of(int producer, Instance& in, std::map<int, Region>& known);
-  bool is_inside(int index, const Instance& in) const;
+  Expr extent_of(const NestInstance& in, int loop);
+  Expr value_of(NestInstance& in, int loop, RangeMap* free);
+  bool determined(const NestInstance& in, int loop) const;
+  VarMap axis_values(NestInstance& in, bool with_reduce);
+  Region region_of(int producer, NestInstance& in, std::map<int, Region>& known);
+  bool is_inside(int index, const NestInstance& in) const;
   Region clamp(const Region& region, const std::vector<Expr>& shape);
 
   // Storage (nest_storage.cpp).

@@ -39,7 +39,7 @@ std::vector<NestBuilder::Condition> NestBuilder::conditions_of(int index) const 
   return conditions;
 }
 
-Expr NestBuilder::condition_expr(Instance& in, const Condition& c) {
+Expr NestBuilder::condition_expr(NestInstance& in, const Condition& c) {
   if (c.guard) return short_form(value_of(in, c.guard->whole, nullptr) < extent_of(in, c.guard->whole));
   const StageState& s = stage(in.stage);
   VarMap map;
@@ -75,14 +75,14 @@ bool NestBuilder::needs_constant_extent(const StageState& s, int loop, int64_t f
 Stmt NestBuilder::emit_stage(int index, const Region& domain) {
   const StageState& s = stage(index);
   if (s.stage->stage_kind == StageKind::kImperative) return remap(s.stage->imperative);
-  Instance in;
+  NestInstance in;
   in.stage = index;
   in.domain = domain;
   in.value.resize(s.loops.size());
   return rest(std::move(in), 0, /*init=*/false);
 }
 
-Stmt NestBuilder::decide_peel(Instance in, const LoopRelation& r, size_t k, bool init) {
+Stmt NestBuilder::decide_peel(NestInstance in, const LoopRelation& r, size_t k, bool init) {
   const StageState& s = stage(in.stage);
   in.decided.insert(&r);
   const Expr whole = extent_of(in, r.whole);
@@ -98,7 +98,7 @@ Stmt NestBuilder::decide_peel(Instance in, const LoopRelation& r, size_t k, bool
   }
   const Expr outer = value_of(in, r.outer, nullptr);
   const auto piece = [&](const Expr& extent, const Expr& condition) {
-    Instance copy = in;
+    NestInstance copy = in;
     copy.inner_extent[r.inner] = extent;
     const Facts saved = facts_;
     facts_.assume(condition);
@@ -120,7 +120,7 @@ Stmt NestBuilder::decide_peel(Instance in, const LoopRelation& r, size_t k, bool
   return If::make(is_full, piece(factor, is_full), tail);
 }
 
-Stmt NestBuilder::rest(Instance in, size_t k, bool init) {
+Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
   const StageState& s = stage(in.stage);
   for (const LoopRelation& r : s.relations)
     if (r.kind == Kind::kSplit && r.tail == Tail::kPeel && !in.decided.count(&r) && determined(in, r.outer)) return decide_peel(std::move(in), r, k, init);
@@ -148,7 +148,7 @@ Stmt NestBuilder::rest(Instance in, size_t k, bool init) {
     else return emit_attached(std::move(in), loop, k);
   }
   if (!init && s.stage->reducer && !in.init_done && k == init_position(s)) {
-    Instance start = in;
+    NestInstance start = in;
     in.init_done = true;
     Stmt first = rest(std::move(start), k, /*init=*/true);
     return Block::make({first, rest(std::move(in), k, /*init=*/false)});
@@ -158,7 +158,7 @@ Stmt NestBuilder::rest(Instance in, size_t k, bool init) {
   return open_loop(std::move(in), k, init);
 }
 
-std::vector<Stmt> NestBuilder::prefetches(const Instance& in, int loop) {
+std::vector<Stmt> NestBuilder::prefetches(const NestInstance& in, int loop) {
   constexpr std::string_view kPrefix = "prefetch:";
   const StageState& s = stage(in.stage);
   std::vector<Stmt> stmts;
@@ -167,7 +167,7 @@ std::vector<Stmt> NestBuilder::prefetches(const Instance& in, int loop) {
     const StageState* producer = state_.find(key.substr(kPrefix.size()));
     if (!producer) continue;
     // The address that this loop reaches `distance` iterations later, with the loops inside it at their start.
-    Instance ahead = in;
+    NestInstance ahead = in;
     ahead.value[loop] = ahead.value[loop] + Expr(distance);
     for (size_t l = 0; l < s.loops.size(); ++l)
       if (ahead.value[l].get() == nullptr && !s.consumer_of(static_cast<int>(l))) ahead.value[l] = Expr(0);
@@ -186,7 +186,7 @@ std::vector<Stmt> NestBuilder::prefetches(const Instance& in, int loop) {
   return stmts;
 }
 
-Stmt NestBuilder::open_loop(Instance in, size_t k, bool init) {
+Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
   const StageState& s = stage(in.stage);
   const int loop = s.order[k];
   const LoopVar& l = s.loops[loop];
@@ -194,7 +194,7 @@ Stmt NestBuilder::open_loop(Instance in, size_t k, bool init) {
   for (const auto& [key, value] : l.attrs)
     if (key.compare(0, 9, "prefetch:") != 0) attrs[key] = value;
 
-  const auto body_for = [&](Instance piece, const Expr& value, const Expr& extent) {
+  const auto body_for = [&](NestInstance piece, const Expr& value, const Expr& extent) {
     const Facts saved = facts_;
     if (const auto* var = value.as<VarNode>()) facts_.set_range(Var(var), Expr(0), extent);
     piece.value[loop] = value;
@@ -214,9 +214,9 @@ Stmt NestBuilder::open_loop(Instance in, size_t k, bool init) {
     const Expr whole = extent_of(in, made->whole), factor(made->factor);
     if (!can_prove(floor_mod(whole, factor) == 0, facts_)) {
       const Expr full = short_form(floor_div(whole, factor)), left = short_form(floor_mod(whole, factor));
-      Instance main = in;
+      NestInstance main = in;
       main.decided.insert(made);
-      Instance tail = main;
+      NestInstance tail = main;
       main.inner_extent[made->inner] = factor;
       Var var(l.name);
       Stmt first = is_const_int(full, 0) ? Stmt() : For::make(var, Expr(0), full, l.kind, body_for(std::move(main), var, full), attrs);
@@ -228,7 +228,7 @@ Stmt NestBuilder::open_loop(Instance in, size_t k, bool init) {
         if (!as_const_int(left, &known)) second = If::make(left > 0, second);
       } else {
         for (int64_t length = made->factor - 1; length >= 1; --length) {
-          Instance piece = tail;
+          NestInstance piece = tail;
           piece.inner_extent[made->inner] = Expr(length);
           const Facts saved = facts_;
           facts_.assume(left == length);
@@ -244,7 +244,7 @@ Stmt NestBuilder::open_loop(Instance in, size_t k, bool init) {
   return For::make(var, Expr(0), extent, l.kind, body_for(std::move(in), var, extent), attrs);
 }
 
-Stmt NestBuilder::emit_attached(Instance in, int loop, size_t k) {
+Stmt NestBuilder::emit_attached(NestInstance in, int loop, size_t k) {
   const StageState& s = stage(in.stage);
   std::vector<int> attached;
   for (size_t index = 0; index < state_.stages.size(); ++index) {
@@ -277,8 +277,8 @@ Stmt NestBuilder::emit_attached(Instance in, int loop, size_t k) {
   return body;
 }
 
-Stmt NestBuilder::leaf(const Instance& instance, bool init) {
-  Instance in = instance;
+Stmt NestBuilder::leaf(const NestInstance& instance, bool init) {
+  NestInstance in = instance;
   const StageState& s = stage(in.stage);
   const StageNode& node = *s.stage;
   const VarMap map = axis_values(in, /*with_reduce=*/!init);

@@ -1,0 +1,83 @@
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <map>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/model.h"
+#include "graph/op_def.h"
+#include "runtime/base/sha256.h"
+
+namespace tensmith::cli {
+
+namespace {
+
+double flops_of(const graph::Graph& graph, const graph::Node& node) {
+  if (!node.op->flops) return 0;
+  graph::InferContext context{node, {}, {}, static_cast<int>(node.types.size())};
+  for (const graph::Value& input : node.inputs) {
+    context.inputs.push_back(input.given() ? &graph.type(input) : nullptr);
+    context.constants.push_back(input.given() ? graph.constant(input) : nullptr);
+  }
+  return node.op->flops(context);
+}
+
+}  // namespace
+
+int check(const Options& options) {
+  LoadedModel model;
+  model.digest = take(sha256_file(options.model));
+  const graph::ImportResult imported = import_model(options.model, parse_dims(options.dims));
+  Json json = json_header(provenance("tensmith.check/1", options, model, 0));
+  json["model"] = imported.info.name;
+  json["producer"] = imported.info.producer;
+  json["opsets"] = imported.info.opsets;
+  json["supported"] = imported.ok();
+  json["unsupported"] = to_json(imported.unsupported);
+  json["warnings"] = imported.warnings;
+  if (!imported.ok()) {
+    if (options.json) std::cout << json_text(json);
+    else std::cout << "not supported yet:\n" << to_string(imported.unsupported);
+    return 3;
+  }
+  std::map<std::string, int> ops;
+  double flops = 0, weights = 0;
+  bool is_static = true;
+  for (graph::NodeId id : imported.graph.topological_order()) {
+    const graph::Node& node = imported.graph.node(id);
+    if (node.op->name == "Constant") {
+      weights += static_cast<double>(imported.graph.constant({id, 0})->num_bytes());
+      continue;
+    }
+    for (const graph::TensorType& type : node.types) is_static = is_static && type.is_static();
+    if (node.op->name == "Input") continue;
+    ++ops[node.op->name];
+    if (is_static) flops += flops_of(imported.graph, node);
+  }
+  const auto ports = [&](const auto& ids, auto name) {
+    Json list = Json::array();
+    for (size_t k = 0; k < ids.size(); ++k) list.push_back(name(k));
+    return list;
+  };
+  json["inputs"] = ports(imported.graph.inputs, [&](size_t k) {
+    return imported.graph.value_name({imported.graph.inputs[k], 0}) + ": " + to_string(imported.graph.node(imported.graph.inputs[k]).types[0]);
+  });
+  json["outputs"] = ports(imported.graph.outputs, [&](size_t k) { return imported.graph.output_names[k] + ": " + to_string(imported.graph.type(imported.graph.outputs[k])); });
+  json["ops"] = ops;
+  json["weight_bytes"] = weights;
+  json["flops"] = is_static ? Json(flops) : Json();
+  if (options.json) {
+    std::cout << json_text(json);
+    return 0;
+  }
+  std::cout << "supported: " << imported.graph.num_nodes() << " nodes, " << weights / 1e6 << " MB of weights";
+  if (is_static) std::cout << ", " << flops / 1e9 << " GFLOP";
+  std::cout << "\n";
+  for (const auto& text : json["inputs"]) std::cout << "input  " << text.get<std::string>() << "\n";
+  for (const auto& text : json["outputs"]) std::cout << "output " << text.get<std::string>() << "\n";
+  for (const auto& [name, count] : ops) std::cout << "  " << count << " x " << name << "\n";
+  for (const std::string& warning : imported.warnings) std::cout << "warning: " << warning << "\n";
+  return 0;
+}
+
+}  // namespace tensmith::cli

@@ -1,0 +1,36 @@
+#include <filesystem>
+#include <iostream>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/model.h"
+#include "runtime/base/sha256.h"
+
+namespace tensmith::cli {
+
+int compile(const Options& options) {
+  const std::string suffix = std::filesystem::path(options.output).extension().string();
+  TS_USER_CHECK(suffix == ".so" || suffix == ".a" || suffix == ".o", "bad-output-suffix")
+      << "-o " << options.output << ": expected a name that ends in .so, .a or .o, got '" << suffix << "'";
+  const auto folder = std::filesystem::path(options.output).parent_path();
+  TS_USER_CHECK(folder.empty() || std::filesystem::is_directory(folder), "cannot-write")
+      << "-o " << options.output << ": expected an existing folder, got '" << folder.string() << "'; make it first";
+  const std::string digest = take(sha256_file(options.model));
+  graph::Graph graph = std::move(import_model(options.model, parse_dims(options.dims))).take();
+  CompileOptions compile = compile_options(options);
+  compile.prefix = prefix_for(options.output);
+  CompiledProgram program = compile_graph(graph, compile);
+  program.model_digest = digest;
+  ExportOptions target;
+  target.path = options.output;
+  target.weights = options.weights == "embed" ? WeightsHome::kEmbed : options.weights == "file" ? WeightsHome::kFile : WeightsHome::kAuto;
+  const ExportResult result = export_program(program, target);
+  std::cout << result.library << ": " << program.kernels.size() << " kernels, " << program.calls.size() << " calls, "
+            << static_cast<double>(program.stats.weight_bytes) / 1e6 << " MB of weights, " << static_cast<double>(program.arena_bytes) / 1e6 << " MB arena (at least "
+            << static_cast<double>(program.stats.arena_lower_bound) / 1e6 << "), for " << to_string(program.target) << ", " << program.threads << " threads, compiled in "
+            << program.stats.total_ms << " ms\n";
+  std::cout << result.header << "\n" << result.manifest << "\n";
+  if (!result.weights.empty()) std::cout << result.weights << "\n";
+  return 0;
+}
+
+}  // namespace tensmith::cli

@@ -1,0 +1,170 @@
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <iostream>
+
+#include "apps/cli/commands.h"
+#include "runtime/base/config.h"
+#include "runtime/base/error.h"
+#include "runtime/base/json.h"
+
+namespace {
+
+using tensmith::cli::Options;
+
+/// CLI11 takes `-O2` for the short flag -O with a value; our levels are flags of their own, rewritten to long ones.
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int k = 1; k < argc; ++k) {
+    std::string word = argv[k];
+    if (word.size() == 3 && word[0] == '-' && word[1] == 'O' && word[2] >= '0' && word[2] <= '3') word = "--O" + word.substr(2);
+    words.push_back(word);
+  }
+  return words;
+}
+
+/// Takes the switches of `--help-debug` out of the arguments.
+std::vector<std::string> take_switches(const std::vector<std::string>& words) {
+  tensmith::Config config = *tensmith::config();
+  std::vector<std::string> rest;
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    const bool own = name == "--threads" || name == "--profile";
+    tensmith::Result<bool> taken = !own && word.rfind("--", 0) == 0 ? config.set_flag(word) : tensmith::Result<bool>(false);
+    if (!taken) throw tensmith::UserError(taken.failure().id, taken.failure().message);
+    if (!*taken) rest.push_back(word);
+  }
+  tensmith::set_config(config);
+  return rest;
+}
+
+int run(int argc, char** argv) {
+  Options o;
+  CLI::App app{"Compiles neural networks to fast native code.", "tensmith"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("tensmith ") + tensmith::tool_version());
+  bool help_debug = false;
+  app.add_flag("--help-debug", help_debug, "list the switches for seeing inside");
+  int (*command)(const Options&) = nullptr;
+  const auto sub = [&](const char* name, const char* text, int (*fn)(const Options&)) {
+    CLI::App* s = app.add_subcommand(name, text);
+    s->callback([&command, fn] { command = fn; });
+    return s;
+  };
+  const auto levels = [&](CLI::App* s) {
+    for (int level = 0; level <= 3; ++level)
+      s->add_flag_callback("--O" + std::to_string(level), [&o, level] { o.opt_level = level; }, "optimisation level (also -O" + std::to_string(level) + ")");
+  };
+  const auto with_model = [&](CLI::App* s) {
+    s->add_option("model", o.model, "ONNX model, or an exported library where that makes sense");
+    s->add_option("--dim", o.dims, "size of a symbolic dim: NAME=N or INPUT.AXIS=N (repeatable)")->type_name("NAME=N")->expected(1)->take_all();
+    s->add_option("--target", o.target, "host, x86-64-v2, -v3, -v4, a CPU kind such as znver3, aarch64; options after commas");
+    s->add_option("--threads", o.threads, "threads, the caller included (default: usable cores)")->check(CLI::Range(0, 1024));
+    levels(s);
+  };
+  const auto with_inputs = [&](CLI::App* s) {
+    s->add_option("--input", o.inputs, "NAME=@FILE.npy, NAME=random:SEED, NAME=zeros or NAME=ones (repeatable; default random:0)")->expected(1)->take_all();
+  };
+
+  CLI::App* check = sub("check", "tells whether a model can be compiled; lists all that is unsupported", tensmith::cli::check);
+  with_model(check);
+  check->add_flag("--json", o.json, "print JSON");
+
+  CLI::App* compile = sub("compile", "compiles a model to one library with a C header", tensmith::cli::compile);
+  with_model(compile);
+  compile->add_option("-o,--output", o.output, "OUT.so, OUT.a or OUT.o")->required();
+  compile->add_option("--weights", o.weights, "embed, file or auto")->check(CLI::IsMember({"embed", "file", "auto"}));
+
+  CLI::App* run = sub("run", "runs a model or library once", tensmith::cli::run);
+  with_model(run);
+  with_inputs(run);
+  run->add_option("--output", o.outputs, "NAME=@FILE.npy (repeatable)")->expected(1)->take_all();
+  run->add_option("--print-top", o.print_top, "print the N largest elements of each output")->check(CLI::Range(0, 1000));
+
+  CLI::App* verify = sub("verify", "compares a compiled model with a reference", tensmith::cli::verify);
+  with_model(verify);
+  with_inputs(verify);
+  verify->add_option("--ref", o.reference, "interp, onnxruntime, or a folder with arrays");
+  verify->add_option("--rtol", o.rtol, "relative tolerance")->check(CLI::NonNegativeNumber);
+  verify->add_option("--atol", o.atol, "absolute tolerance in units of the largest element of the output")->check(CLI::NonNegativeNumber);
+  verify->add_flag("--per-node", o.per_node, "compare every intermediate value");
+  verify->add_option("--batch", o.batch, "list of models and arrays; answers go to --json FILE");
+  verify->add_option("--json", o.json_file, "with --batch: file for the answers; else print JSON")->expected(0, 1)->default_str("-");
+
+  CLI::App* bench = sub("bench", "times a model or library", tensmith::cli::bench);
+  with_model(bench);
+  with_inputs(bench);
+  bench->add_option("--compare", o.compare, "onnxruntime: time it in turns");
+  bench->add_option("--rounds", o.rounds, "timed runs")->check(CLI::Range(1, 1000000));
+  bench->add_option("--json", o.json_file, "write JSON to FILE, or print it")->expected(0, 1)->default_str("-");
+  bench->add_flag("--serve", o.serve, "answer requests on standard input (see apps/bench)");
+
+  CLI::App* profile = sub("profile", "times every kernel", tensmith::cli::profile);
+  with_model(profile);
+  with_inputs(profile);
+  profile->add_option("--trace", o.trace, "write a Chrome trace to FILE");
+  profile->add_option("--rounds", o.rounds, "timed runs")->check(CLI::Range(1, 1000000));
+  profile->add_flag("--json", o.json, "print JSON");
+
+  CLI::App* inspect = sub("inspect", "shows kernels, schedules, loops and assembly", tensmith::cli::inspect);
+  with_model(inspect);
+  inspect->add_flag("--json", o.json, "print JSON");
+  inspect->add_option("--schedule", o.schedule, "kernels whose name contains this: workload, reasons, steps, loops");
+  inspect->add_option("--asm", o.assembly, "the same with assembly");
+
+  CLI::App* explain = sub("explain", "explains an error id", tensmith::cli::explain);
+  explain->add_option("id", o.id, "the id in brackets at the end of a message");
+
+  CLI::App* target = sub("target", "describes the machine or a target", tensmith::cli::target);
+  target->add_option("--target", o.target, "the target");
+  target->add_flag("--json", o.json, "print JSON");
+
+  std::vector<std::string> words = take_switches(arguments(argc, argv));
+  if (std::find(words.begin(), words.end(), "--help-debug") != words.end()) {
+    std::cout << tensmith::help_debug();
+    return 0;
+  }
+  std::reverse(words.begin(), words.end());
+  try {
+    app.parse(words);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::string text = e.what();
+    if (!text.empty() && text.back() == '.') text.pop_back();
+    throw tensmith::UserError("bad-usage", "command line: " + text + "; run tensmith --help, or tensmith COMMAND --help");
+  }
+  // `--json` without a file prints.
+  if (o.json_file == "-" || (o.json_file.empty() && (verify->count("--json") || bench->count("--json")))) {
+    o.json = true;
+    o.json_file.clear();
+  }
+  if (command != tensmith::cli::explain && command != tensmith::cli::target && o.model.empty() && o.batch.empty())
+    throw tensmith::UserError("bad-usage", "command line: expected a model, got none; run tensmith COMMAND MODEL");
+  return command(o);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::ios::sync_with_stdio(false);
+    const int code = run(argc, argv);
+    std::cout.flush();
+    if (!std::cout) {
+      std::cerr << "tensmith: standard output cannot be written [cannot-write]\n";
+      return 1;
+    }
+    return code;
+  } catch (const tensmith::Error& e) {
+    std::cout.flush();
+    std::cerr << "tensmith: " << e.what() << "\n";
+    return tensmith::exit_code(e.kind());
+  } catch (const std::bad_alloc&) {
+    std::cerr << "tensmith: out of memory [out-of-memory]\n";
+    return 1;
+  } catch (const std::exception& e) {
+    std::cerr << "tensmith: " << e.what() << " [internal-error]\n";
+    return 1;
+  }
+}

@@ -1,0 +1,63 @@
+/// A model as the sub-commands use it: compiled in this process, or an exported library.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "apps/cli/options.h"
+#include "apps/driver/compile.h"
+#include "apps/driver/export.h"
+#include "graph/import/onnx_import.h"
+#include "runtime/tensor.h"
+
+namespace tensmith::cli {
+
+/// Whether the path names an exported library (by suffix).
+bool is_library(const std::string& path);
+
+/// Reads `NAME=N` items. Errors: UserError `bad-dim`.
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& items);
+/// Reads `NAME=VALUE` items. Errors: UserError `bad-assignment`.
+std::map<std::string, std::string> parse_assignments(const std::vector<std::string>& items, const char* flag);
+
+/// Imports an ONNX model with its dims bound. Open dims left over take the sizes of `arrays` (by input name).
+graph::ImportResult import_model(const std::string& path, const std::map<std::string, int64_t>& dims);
+void bind_to_arrays(graph::Graph& graph, const std::map<std::string, HostTensor>& arrays);
+
+/// Options of the compiler from those of the command line. Errors: UserError `bad-target`.
+CompileOptions compile_options(const Options& options);
+
+/// A loaded model.
+struct LoadedModel {
+  std::optional<graph::Graph> graph;                 ///< as imported; none for a library
+  std::shared_ptr<const CompiledProgram> program;    ///< null for a library
+  std::optional<Module> module;
+  std::string digest;
+  double import_ms = 0, load_ms = 0;
+};
+/// Compiles and loads MODEL, or loads the library. Arrays given as inputs bind open dims.
+LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays, bool keep_graph = false);
+
+/// Arrays read from `--input NAME=@FILE`.
+std::map<std::string, HostTensor> read_arrays(const Options& options);
+/// All inputs of the model: arrays, fills, or random:0 for what is not named.
+/// Errors: UserError `unknown-input`, `input-shape`, `input-dtype`.
+std::vector<HostTensor> make_inputs(const Module& module, const Options& options, std::map<std::string, HostTensor> arrays);
+
+/// The value or the failure as an exception.
+template <typename T>
+T take(Result<T> result) {
+  if (!result) throw UserError(result.failure().id, result.failure().message);
+  return std::move(result).value();
+}
+inline void take(Result<void> result) {
+  if (!result) throw UserError(result.failure().id, result.failure().message);
+}
+
+/// An instance with the threads of the command line.
+Instance make_instance(const Module& module, const Options& options);
+
+/// Header of JSON outputs for a model.
+Provenance provenance(const char* schema, const Options& options, const LoadedModel& model, int threads);
+
+}  // namespace tensmith::cli

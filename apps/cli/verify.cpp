@@ -1,0 +1,111 @@
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/compare.h"
+#include "apps/cli/model.h"
+#include "apps/cli/peer.h"
+#include "apps/cli/verify_batch.h"
+#include "runtime/base/files.h"
+#include "runtime/npy.h"
+
+namespace tensmith::cli {
+
+namespace {
+
+/// The arrays of a folder test_data_set_N: sets.json beside it names the files of inputs and outputs.
+struct DataSet {
+  std::map<std::string, HostTensor> inputs, outputs;
+};
+
+DataSet read_data_set(const std::string& folder, const tensmith_model* model) {
+  DataSet set;
+  const auto names = [&](const char* kind, bool input) {
+    std::map<std::string, std::string> files;
+    const std::filesystem::path index = std::filesystem::path(folder).parent_path() / "sets.json";
+    if (std::filesystem::exists(index)) {
+      const Json json = take(parse_json(take(read_file(index.string()))));
+      const std::string name = std::filesystem::path(folder).filename().string();
+      for (const Json& entry : json["sets"])
+        if (entry["folder"] == name)
+          for (const auto& [tensor, file] : entry[kind].items()) files[tensor] = folder + "/" + file.get<std::string>();
+      return files;
+    }
+    for (int32_t k = 0; model && k < (input ? model->num_inputs : model->num_outputs); ++k) {
+      const std::string file = folder + (input ? "/input_" : "/output_") + std::to_string(k) + ".npy";
+      if (std::filesystem::exists(file)) files[(input ? model->inputs : model->outputs)[k].name] = file;
+    }
+    return files;
+  };
+  for (const auto& [name, file] : names("inputs", true)) set.inputs.emplace(name, take(read_npy(file)));
+  for (const auto& [name, file] : names("outputs", false)) set.outputs.emplace(name, take(read_npy(file)));
+  TS_USER_CHECK(!set.outputs.empty(), "no-reference") << "--ref " << folder << ": expected arrays of right answers, found none; the folder holds output_0.npy ... or sets.json lies beside it";
+  return set;
+}
+
+}  // namespace
+
+int verify(const Options& options) {
+  if (!options.batch.empty()) return verify_batch(options);
+  std::map<std::string, HostTensor> arrays = read_arrays(options);
+  const bool from_folder = options.reference != "interp" && options.reference != "onnxruntime";
+  DataSet set;
+  if (from_folder) {
+    TS_USER_CHECK(std::filesystem::is_directory(options.reference), "no-reference")
+        << "--ref " << options.reference << ": expected interp, onnxruntime or a folder of arrays, got no folder";
+    set = read_data_set(options.reference, nullptr);
+    for (auto& [name, array] : set.inputs) arrays.emplace(name, array.clone());
+  }
+  std::map<std::string, HostTensor> bound;
+  for (const auto& [name, array] : arrays) bound.emplace(name, array.clone());
+  LoadedModel model = load_model(options, bound, /*keep_graph=*/true);
+  const tensmith_model& description = model.module->model();
+  if (from_folder && set.outputs.empty()) set = read_data_set(options.reference, &description);
+  std::vector<HostTensor> inputs = make_inputs(*model.module, options, std::move(arrays));
+  Instance instance = make_instance(*model.module, options);
+  const std::vector<HostTensor> outputs = take(instance.run(inputs));
+
+  std::vector<HostTensor> wanted;
+  if (from_folder) {
+    for (int32_t k = 0; k < description.num_outputs; ++k) {
+      const auto it = set.outputs.find(description.outputs[k].name);
+      TS_USER_CHECK(it != set.outputs.end(), "no-reference") << "--ref " << options.reference << ": expected an array for output " << description.outputs[k].name << ", found none";
+      wanted.push_back(it->second.clone());
+    }
+  } else if (options.reference == "onnxruntime") {
+    wanted = onnxruntime_outputs(options.model, description, inputs);
+  } else {
+    TS_USER_CHECK(model.graph.has_value(), "no-reference") << "verify " << options.model << ": a library has no graph to interpret; give the model itself, or --ref DIR";
+    wanted = interpreter_outputs(*model.graph, inputs);
+  }
+  bool all = true;
+  Json rows = Json::array();
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Comparison c = compare(outputs[k], wanted[k], options.rtol, options.atol, /*scale_atol=*/true);
+    all = all && c.same;
+    rows.push_back({{"output", description.outputs[k].name}, {"same", c.same}, {"max_abs", c.max_abs}, {"max_rel_to_scale", c.scale > 0 ? c.max_abs / c.scale : 0}, {"scale", c.scale}, {"text", c.text}});
+    if (!options.json)
+      std::cout << (c.same ? "ok       " : "mismatch ") << description.outputs[k].name << ": largest difference " << c.max_abs << ", scale " << c.scale
+                << (c.same ? "" : "; " + c.text) << "\n";
+  }
+  if (options.per_node) {
+    TS_USER_CHECK(model.graph.has_value(), "no-reference") << "verify --per-node: a library has no graph to interpret; give the model itself";
+    const std::string report = compare_per_node(*model.graph, options, inputs);
+    (options.json ? std::cerr : std::cout) << report;
+  }
+  if (options.json) {
+    Json json = json_header(provenance("tensmith.verify/1", options, model, instance.threads()));
+    json["reference"] = options.reference;
+    json["rtol"] = options.rtol;
+    json["atol"] = options.atol;
+    json["same"] = all;
+    json["outputs"] = rows;
+    std::cout << json_text(json);
+  }
+  return all ? 0 : 4;
+}
+
+}  // namespace tensmith::cli

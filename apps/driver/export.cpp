@@ -1,0 +1,250 @@
+#include "apps/driver/export.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "codegen/data_object.h"
+#include "codegen/jit.h"
+#include "codegen/link.h"
+#include "runtime/base/files.h"
+#include "runtime/base/json.h"
+#include "runtime/export/model_image.h"
+#include "runtime/export/support_object.h"
+#include "runtime/export/weights_writer.h"
+#include "runtime/manifest.h"
+
+namespace tensmith {
+
+namespace {
+
+// Code reaches embedded weights by 32-bit distances, and a larger library is slow to map; such weights lie in a file beside it.
+constexpr int64_t kMaxEmbedded = int64_t{64} << 20;
+
+template <typename T>
+T take(Result<T> result) {
+  if (!result) throw UserError(result.failure().id, result.failure().message);
+  return std::move(result).value();
+}
+
+ModelDescription describe(const CompiledProgram& program, const std::string& name) {
+  ModelDescription d;
+  d.name = name;
+  d.digest = program.model_digest;
+  const auto io = [](const PortSpec& port) { return ModelDescription::Io{port.name, port.shape, port.dtype, static_cast<int>(port.dtype.bytes())}; };
+  for (const PortSpec& port : program.inputs) d.inputs.push_back(io(port));
+  for (const PortSpec& port : program.outputs) d.outputs.push_back(io(port));
+  ModelDescription::Variant variant;
+  variant.target = to_string(program.target);
+  variant.requirements = required_cpu_features(program.target);
+  variant.run_symbol = program.prefix + "main_packed";
+  variant.arena_bytes = program.arena_bytes;
+  variant.weights_symbol = program.prefix + "weights";
+  variant.weights_bytes = static_cast<int64_t>(program.weights->size());
+  for (const KernelCall& call : program.calls) {
+    const CompiledKernel& kernel = program.kernels[call.kernel];
+    variant.kernels.push_back({kernel.name + " " + call.label, kernel.flops, kernel.bytes});
+  }
+  d.variants.push_back(variant);
+  d.default_threads = program.threads;
+  return d;
+}
+
+Json manifest_of(const CompiledProgram& program, const std::string& name, const std::string& weights_file) {
+  Json json = manifest_header({"tensmith.manifest/1", to_string(program.target), program.threads, 0, program.model_digest});
+  json["name"] = name;
+  const auto ports = [](const std::vector<PortSpec>& list) {
+    Json array = Json::array();
+    for (const PortSpec& port : list) array.push_back({{"name", port.name}, {"dtype", to_string(port.dtype)}, {"shape", port.shape}, {"layout", "row-major"}});
+    return array;
+  };
+  json["inputs"] = ports(program.inputs);
+  json["outputs"] = ports(program.outputs);
+  json["arena_bytes"] = program.arena_bytes;
+  json["weight_bytes"] = program.weights->size();
+  json["weights"] = weights_file.empty() ? "embedded" : weights_file;
+  Json kernels = Json::array();
+  for (const CompiledKernel& kernel : program.kernels)
+    kernels.push_back({{"name", kernel.name}, {"ops", kernel.ops}, {"flops", kernel.flops}, {"bytes", kernel.bytes}, {"schedule", kernel.schedule.to_string()}});
+  json["kernels"] = kernels;
+  Json calls = Json::array();
+  for (const KernelCall& call : program.calls) calls.push_back({{"kernel", program.kernels[call.kernel].name}, {"nodes", call.label}});
+  json["calls"] = calls;
+  return json;
+}
+
+ObjectCode object_from(std::string_view bytes) { return {std::vector<uint8_t>(bytes.begin(), bytes.end()), {}, {}}; }
+
+const char* c_type(DType dtype) {
+  if (dtype.is_bool()) return "uint8_t";
+  if (dtype == kFloat32) return "float";
+  if (dtype == kFloat64) return "double";
+  const bool is_unsigned = dtype.is_uint() || dtype.is_float();
+  switch (dtype.bytes()) {
+    case 1: return is_unsigned ? "uint8_t" : "int8_t";
+    case 2: return is_unsigned ? "uint16_t" : "int16_t";
+    case 4: return is_unsigned ? "uint32_t" : "int32_t";
+    default: return is_unsigned ? "uint64_t" : "int64_t";
+  }
+}
+
+std::string identifier(const std::string& text) {
+  std::string id;
+  for (char c : text) id += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (id.empty() || std::isdigit(static_cast<unsigned char>(id[0]))) id = "m" + id;
+  return id;
+}
+
+/// The typed entry's parameters: names made unique C identifiers.
+std::vector<std::string> parameter_names(const CompiledProgram& program) {
+  std::vector<std::string> names;
+  const auto add = [&](const PortSpec& port, const char* kind) {
+    std::string name = std::string(kind) + "_" + identifier(port.name);
+    while (std::find(names.begin(), names.end(), name) != names.end()) name += "_";
+    names.push_back(name);
+  };
+  for (const PortSpec& port : program.inputs) add(port, "in");
+  for (const PortSpec& port : program.outputs) add(port, "out");
+  return names;
+}
+
+std::string header_text(const CompiledProgram& program, const std::string& name) {
+  const std::string guard = "TENSMITH_EXPORT_" + identifier(name) + "_H";
+  std::ostringstream out;
+  out << "/* " << name << ": compiled by tensmith for " << to_string(program.target) << ".\n";
+  const std::vector<std::string> names = parameter_names(program);
+  size_t k = 0;
+  const auto list = [&](const std::vector<PortSpec>& ports) {
+    for (const PortSpec& port : ports) {
+      out << " *   " << names[k++] << ": " << to_string(port.dtype) << "[";
+      for (size_t d = 0; d < port.shape.size(); ++d) out << (d ? ", " : "") << port.shape[d];
+      out << "], row-major\n";
+    }
+  };
+  list(program.inputs);
+  list(program.outputs);
+  out << " */\n#ifndef " << guard << "\n#define " << guard << "\n\n" << abi_header_text() << "\n" << abi_prototypes(program.prefix) << "\n";
+  out << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n/* The typed entry: runs once on dense row-major data. Returns 0 or a TENSMITH_ code. */\nint32_t "
+      << program.prefix << "run(tensmith_instance* instance";
+  k = 0;
+  for (const PortSpec& port : program.inputs) out << ",\n    const " << c_type(port.dtype) << "* " << names[k++];
+  for (const PortSpec& port : program.outputs) out << ",\n    " << c_type(port.dtype) << "* " << names[k++];
+  out << ");\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+  return out.str();
+}
+
+/// `P_run(instance, in..., out...)` in loop IR: fills two tables of pointers and calls P_run_buffers. Generated functions take a
+/// context first and hand it on to functions of the program; here that first parameter is the instance.
+LoopProgram typed_entry(const CompiledProgram& program) {
+  const auto table = [](const char* name, size_t count) {
+    return make_buffer(name, kHandle, {Expr(static_cast<int64_t>(std::max<size_t>(count, 1)))}, Scope::kStack, 8);
+  };
+  const auto address = [](const Buffer& buffer) { return Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(buffer, {Expr(0)})}); };
+  const Buffer inputs = table("inputs", program.inputs.size()), outputs = table("outputs", program.outputs.size());
+  LoopFunction run;
+  run.name = program.prefix + "run";
+  std::vector<Stmt> body;
+  const auto add = [&](const PortSpec& port, const Buffer& where, size_t index) {
+    run.buffers.push_back(make_buffer("p" + std::to_string(run.buffers.size()), port.dtype, {Expr(1)}, Scope::kGlobal, static_cast<int>(port.dtype.bytes())));
+    body.push_back(Store::make(where, {Expr(static_cast<int64_t>(index))}, address(run.buffers.back())));
+  };
+  for (size_t k = 0; k < program.inputs.size(); ++k) add(program.inputs[k], inputs, k);
+  for (size_t k = 0; k < program.outputs.size(); ++k) add(program.outputs[k], outputs, k);
+  LoopFunction callee;
+  callee.name = program.prefix + "run_buffers";
+  callee.buffers = {make_buffer("inputs", kHandle, {Expr(1)}, Scope::kGlobal, 8), make_buffer("outputs", kHandle, {Expr(1)}, Scope::kGlobal, 8),
+                    make_buffer("symbols", kInt64, {Expr(1)}, Scope::kGlobal, 8)};
+  callee.attrs[kDeclaration] = 1;
+  body.push_back(Evaluate::make(Call::make_extern(kInt32, callee.name, {address(inputs), address(outputs), address(inputs)})));
+  run.body = Allocate::make(inputs, Allocate::make(outputs, Block::make(body)));
+  return LoopProgram{{callee, run}};
+}
+
+}  // namespace
+
+std::string prefix_for(const std::string& path) {
+  std::string stem = std::filesystem::path(path).stem().string();
+  if (stem.rfind("lib", 0) == 0 && stem.size() > 3) stem = stem.substr(3);
+  return identifier(stem) + "_";
+}
+
+Module load_program(std::shared_ptr<const CompiledProgram> program) {
+  if (const char* missing = program->target.missing_on_host())
+    throw TargetError("missing-cpu-feature", "program: compiled for " + to_string(program->target) + ": this machine lacks " + missing +
+                                                 "; compile with --target host or a lower level");
+  struct Code {
+    std::shared_ptr<const CompiledProgram> program;
+    JitModule module;
+  };
+  auto code = std::make_shared<Code>(Code{program, JitModule::load(program->objects)});
+  const auto resolve = [&](const std::string& symbol) -> const void* {
+    if (symbol == program->prefix + "weights") return program->weights->data();
+    return code->module.find(symbol);
+  };
+  return take(Module::from_memory(describe(*program, "model"), resolve, code));
+}
+
+ExportResult export_program(const CompiledProgram& program, const ExportOptions& options) {
+  const std::filesystem::path path(options.path);
+  const std::string suffix = path.extension().string();
+  if (suffix != ".so" && suffix != ".a" && suffix != ".o")
+    throw UserError("bad-output-suffix", "output " + options.path + ": expected a name that ends in .so, .a or .o, got '" + suffix + "'");
+  TS_CHECK(program.prefix == prefix_for(options.path)) << program.prefix;
+  const std::string name = program.prefix.substr(0, program.prefix.size() - 1);
+  ExportResult result;
+  result.library = options.path;
+  result.header = (path.parent_path() / (name + ".h")).string();
+  result.manifest = manifest_path(options.path);
+  const bool in_file = options.weights == WeightsHome::kFile ||
+                       (options.weights == WeightsHome::kAuto && static_cast<int64_t>(program.weights->size()) > kMaxEmbedded);
+
+  ModelDescription description = describe(program, name);
+  std::vector<ObjectCode> objects = program.objects;
+  if (in_file) {
+    const std::string file = name + ".weights";
+    result.weights = (path.parent_path() / file).string();
+    description.variants[0].weights_sha256 =
+        take(write_weights_file(result.weights, std::as_bytes(std::span<const uint8_t>(*program.weights))));
+    description.variants[0].weights_file = file;
+    description.variants[0].weights_symbol.clear();
+  } else {
+    objects.push_back(make_data_object(program.prefix + "weights", *program.weights, 64, program.target));
+  }
+  Json manifest = manifest_of(program, name, in_file ? name + ".weights" : "");
+  description.manifest = json_text(manifest);
+  objects.push_back(object_from(model_object(description, program.target.arch, program.prefix + "model")));
+  objects.push_back(object_from(take(support_object_for(program.target.arch, program.prefix))));
+
+  CodegenOptions codegen;
+  codegen.module_name = "entry";
+  objects.push_back(compile(typed_entry(program), program.target, codegen));
+
+  LinkOptions link;
+  link.soname = path.filename().string();
+  link.exported = exported_names(program.prefix);
+  link.exported.push_back(program.prefix + "run");
+  const auto write = [&](const std::string& file, std::string_view bytes) {
+    if (Result<void> ok = write_file(file, bytes); !ok) throw UserError(ok.failure().id, ok.failure().message);
+  };
+  if (suffix == ".so") {
+    link_shared_library(objects, program.target, link, options.path);
+  } else {
+    ObjectCode whole = link_object(objects, program.target, link);
+    if (suffix == ".a") {
+      const std::vector<uint8_t> archive = make_archive({{name + ".o", std::move(whole)}});
+      write(options.path, {reinterpret_cast<const char*>(archive.data()), archive.size()});
+    } else {
+      write(options.path, {reinterpret_cast<const char*>(whole.bytes.data()), whole.bytes.size()});
+    }
+  }
+  write(result.header, header_text(program, name));
+  manifest["files"] = Json::array();
+  for (const std::string& file : {result.library, result.header, result.weights})
+    if (!file.empty()) manifest["files"].push_back(take(manifest_file_entry(file)));
+  write(result.manifest, json_text(manifest));
+  return result;
+}
+
+}  // namespace tensmith
