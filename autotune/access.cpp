@@ -52,13 +52,13 @@ std::optional<int64_t> stride(const Layout& layout, const std::vector<Expr>& sha
 
 }  // namespace
 
-std::vector<Access> accesses_of(const ScheduleState& state, const StageNode& stage) {
-  std::vector<Access> found;
+std::vector<TensorAccess> accesses_of(const ScheduleState& state, const StageNode& stage) {
+  std::vector<TensorAccess> found;
   for (const Expr& body : stage.bodies)
     visit(body, [&](const Expr& e) {
       const auto* read = e.as<Load>();
       if (!read) return true;
-      for (const Access& access : found) {
+      for (const TensorAccess& access : found) {
         if (!access.buffer.same_as(read->buffer)) continue;
         bool same = true;
         for (size_t d = 0; d < read->indices.size(); ++d) same = same && equal(access.indices[d], read->indices[d]);
@@ -70,7 +70,7 @@ std::vector<Access> accesses_of(const ScheduleState& state, const StageNode& sta
   return found;
 }
 
-std::optional<int64_t> stride_of(const ScheduleState& state, const Access& access, const StageNode&, const Var& axis) {
+std::optional<int64_t> stride_of(const ScheduleState& state, const TensorAccess& access, const StageNode&, const Var& axis) {
   const StageState& producer = state.stages[access.producer];
   int output = 0;
   while (!producer.stage->outputs[output].same_as(access.buffer)) ++output;

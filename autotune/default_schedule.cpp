@@ -16,7 +16,7 @@ bool varies_along_vector(const ScheduleDraft& draft, const std::string& reader, 
   if (order.empty()) return false;
   const Var v = r.stage->axes[order.back()].var;
   const Stage body = draft.effective(reader);
-  for (const Access& access : accesses_of(draft.schedule.state(), *body))
+  for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body))
     if (access.producer == draft.index_of(reduction))
       for (const Expr& index : access.indices)
         if (uses_var(index, v)) return true;

@@ -83,22 +83,23 @@ std::string ScheduleDraft::parallelize(const std::string& name, const std::vecto
 }
 
 void inline_cheap_stages(ScheduleDraft& draft) {
-  const ScheduleState initial = draft.schedule.state();
   // Consumers first: then the cost of what a stage would be copied into is known.
-  for (size_t k = initial.stages.size(); k-- > 0;) {
+  for (size_t k = draft.schedule.state().stages.size(); k-- > 0;) {
+    const ScheduleState initial = with_inlined_stages(draft.schedule.state());
     const StageState& s = initial.stages[k];
     if (s.stage->stage_kind != StageKind::kCompute || s.stage->reducer || initial.is_output(static_cast<int>(k))) continue;
     int cost = 0;
     for (const Expr& body : s.stage->bodies) cost += cost_of(body);
-    const std::vector<int> users = initial.consumers_of(static_cast<int>(k));
-    bool reduced = false, reused = false, statements = false;
+    std::vector<int> users;
+    for (int user : initial.consumers_of(static_cast<int>(k)))
+      if (initial.stages[user].attach != AttachKind::kInlined) users.push_back(user);
+    bool reused = false, statements = false;
     for (int user : users) {
       const StageNode& u = *initial.stages[user].stage;
       statements |= u.stage_kind == StageKind::kImperative;
       if (!u.reducer) continue;
-      reduced = true;
       // An axis that the read does not use means that the same element is wanted again for each of its values.
-      for (const Access& access : accesses_of(initial, u)) {
+      for (const TensorAccess& access : accesses_of(initial, u)) {
         if (access.producer != static_cast<int>(k)) continue;
         for (const Axis& axis : u.axes) {
           bool used = ScheduleDraft::size_of(axis.extent) == 1;
@@ -110,7 +111,6 @@ void inline_cheap_stages(ScheduleDraft& draft) {
     if (statements) continue;
     const bool cheap = cost <= 2;
     if (cheap ? (cost == 0 || !reused) : (users.size() == 1 && !reused)) draft.schedule.compute_inline(s.name);
-    (void)reduced;
   }
 }
 

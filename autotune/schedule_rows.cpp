@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "autotune/schedule_rules.h"
 #include "tensor/walk.h"
@@ -13,7 +14,7 @@ int contiguous_reduce_axis(const ScheduleDraft& draft, const StageNode& body) {
   int64_t best_extent = 0;
   for (size_t a = 0; a < body.reduce_axes.size(); ++a) {
     bool contiguous = true;
-    for (const Access& access : accesses_of(draft.schedule.state(), body)) {
+    for (const TensorAccess& access : accesses_of(draft.schedule.state(), body)) {
       const auto stride = stride_of(draft.schedule.state(), access, body, body.reduce_axes[a].var);
       contiguous = contiguous && stride && (*stride == 0 || *stride == 1);
     }
@@ -24,6 +25,39 @@ int contiguous_reduce_axis(const ScheduleDraft& draft, const StageNode& body) {
     }
   }
   return best;
+}
+
+/// For each dimension of the stages in `cone`: the axis of `reader` that indexes it, directly or through other stages; -1 for
+/// constants and for dimensions that somebody reduces over. False when an index is more than a variable.
+bool follow_axes(const ScheduleDraft& draft, const std::string& reader, const std::vector<std::string>& cone, std::map<std::string, std::vector<int>>* axes_of) {
+  const ScheduleState& state = draft.schedule.state();
+  std::vector<int> own(draft.stage(reader).stage->axes.size());
+  for (size_t a = 0; a < own.size(); ++a) own[a] = static_cast<int>(a);
+  (*axes_of)[reader] = own;
+  // Consumers first.
+  std::vector<std::string> stages(cone.rbegin(), cone.rend());
+  for (const std::string& stage : stages) (*axes_of)[stage].assign(draft.stage(stage).stage->axes.size(), -1);
+  stages.insert(stages.begin(), reader);
+  for (const std::string& user : stages) {
+    const Stage body = draft.effective(user);
+    for (const TensorAccess& access : accesses_of(state, *body)) {
+      const auto found = axes_of->find(state.stages[access.producer].name);
+      if (found == axes_of->end()) continue;
+      for (size_t d = 0; d < access.indices.size(); ++d) {
+        int axis = -1;
+        bool simple = collect_vars(access.indices[d]).empty();
+        for (size_t a = 0; a < body->axes.size(); ++a)
+          if (is_var(access.indices[d], body->axes[a].var)) {
+            axis = (*axes_of)[user][a];
+            simple = true;
+          }
+        for (const Axis& reduced : body->reduce_axes) simple = simple || is_var(access.indices[d], reduced.var);
+        if (!simple) return false;
+        if (axis >= 0) found->second[d] = axis;
+      }
+    }
+  }
+  return true;
 }
 
 /// Vector lanes for a reduction that is computed at one row: partial results per lane in registers, then over the lanes.
@@ -64,23 +98,20 @@ void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::s
 }  // namespace
 
 bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vector<std::string>& cone) {
-  const ScheduleState& state = draft.schedule.state();
   const StageState& reader = draft.stage(name);
-  const Stage reader_stage = draft.effective(name);
   const std::vector<int> order = draft.storage_order(reader);
   // Row axes: those that the reductions' results depend on; they must be the outer ones of the storage.
   std::vector<bool> is_row(order.size());
+  std::map<std::string, std::vector<int>> axes_of;
+  if (!follow_axes(draft, name, cone, &axes_of)) return false;
   for (const std::string& stage : cone) {
     const Stage body = draft.effective(stage);
-    for (const std::string& user : cone) {
-      if (user == stage) continue;
-      (void)user;
-    }
     if (!body->reducer) continue;
-    for (const Access& access : accesses_of(state, *reader_stage))
-      if (access.producer == draft.index_of(stage))
-        for (size_t a = 0; a < order.size(); ++a)
-          for (const Expr& index : access.indices) is_row[a] = is_row[a] || uses_var(index, reader.stage->axes[a].var);
+    for (size_t d = 0; d < body->axes.size(); ++d) {
+      const int axis = axes_of[stage][d];
+      if (axis >= 0) is_row[axis] = true;
+      else if (ScheduleDraft::size_of(body->axes[d].extent) > 1) return false;
+    }
   }
   std::vector<std::string> rows, inner;
   double row_count = 1, row_points = 1;

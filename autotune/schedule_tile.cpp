@@ -24,7 +24,7 @@ struct TilePlan {
 /// The dimension of the reduction's output that the reader indexes with `var`, when all its reads agree; else -1.
 int dim_read_with(const ScheduleState& state, const StageNode& reader, int reduction, const Var& var) {
   int dim = -1;
-  for (const Access& access : accesses_of(state, reader)) {
+  for (const TensorAccess& access : accesses_of(state, reader)) {
     if (access.producer != reduction) continue;
     int found = -1;
     for (size_t d = 0; d < access.indices.size(); ++d) {
@@ -69,7 +69,7 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   problem.columns = plan->columns;
   problem.lanes = draft.lanes_for(body->outputs[0]->dtype);
   problem.row_loads = problem.column_loads = problem.element_loads = 0;
-  for (const Access& access : accesses_of(state, *body)) {
+  for (const TensorAccess& access : accesses_of(state, *body)) {
     const auto v_stride = stride_of(state, access, *body, v);
     const auto r_stride = plan->row_dim < 0 ? std::optional<int64_t>(0) : stride_of(state, access, *body, body->axes[plan->row_dim].var);
     const StageState& source = state.stages[access.producer];
@@ -111,7 +111,7 @@ void pack_constant(ScheduleDraft& draft, const std::string& name, const std::str
   const StageState& r = draft.stage(reduction);
   std::vector<int> order;
   int vector_dim = -1;
-  for (const Access& access : accesses_of(draft.schedule.state(), *body)) {
+  for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body)) {
     if (draft.schedule.state().stages[access.producer].name != name) continue;
     std::vector<int> rest;
     for (size_t d = 0; d < access.indices.size(); ++d) (is_var(access.indices[d], v) ? vector_dim = static_cast<int>(d) : (rest.push_back(static_cast<int>(d)), 0));
@@ -152,7 +152,7 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   std::vector<std::pair<double, int>> reduce_order;
   for (size_t a = 0; a < body->reduce_axes.size(); ++a) {
     double distance = 0;
-    for (const Access& access : accesses_of(schedule.state(), *body)) {
+    for (const TensorAccess& access : accesses_of(schedule.state(), *body)) {
       const auto stride = stride_of(schedule.state(), access, *body, body->reduce_axes[a].var);
       const auto v_stride = stride_of(schedule.state(), access, *body, v);
       // Operands that are packed follow whatever order is chosen.
@@ -225,7 +225,7 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
     if (!schedule.state().find(copy)) continue;
     const Stage turned = draft.effective(reduction_name);
     // The vector dimension innermost.
-    for (const Access& access : accesses_of(schedule.state(), *turned)) {
+    for (const TensorAccess& access : accesses_of(schedule.state(), *turned)) {
       if (schedule.state().stages[access.producer].name != copy) continue;
       std::string layout;
       int last_dim = -1;
