@@ -93,6 +93,17 @@ Expr float_remainder(const Expr& a_in, const Expr& b_in) {
   return cast(type, result);
 }
 
+Expr power_of_magnitude(const Expr& value, int64_t p) {
+  if (p == 2) return with_value("x", value, [](const Expr& x) { return x * x; });
+  const Expr magnitude = call(Intrinsic::kAbs, {value});
+  return p == 1 ? magnitude : call(Intrinsic::kPow, {magnitude, constant_like(value, static_cast<double>(p))});
+}
+
+Expr root_of(const Expr& sum, int64_t p) {
+  if (p == 1) return sum;
+  return p == 2 ? call(Intrinsic::kSqrt, {sum}) : call(Intrinsic::kPow, {sum, constant_like(sum, 1 / static_cast<double>(p))});
+}
+
 double lowest_of(DType dtype) { return dtype.is_int() ? -std::ldexp(1.0, dtype.bits - 1) : 0.0; }
 double highest_of(DType dtype) { return std::ldexp(1.0, dtype.is_int() ? dtype.bits - 1 : dtype.bits) - 1; }
 

@@ -33,6 +33,9 @@ Expr gelu_erf(const Expr& x);
 Expr gelu_tanh(const Expr& x);
 /// The remainder of truncating float division (C's fmod); exact while |a / b| < 2^53, computed in f64 for narrower types.
 Expr float_remainder(const Expr& a, const Expr& b);
+/// |x|^p, and the p-th root of a sum of such powers, without a call for p = 1 and 2.
+Expr power_of_magnitude(const Expr& x, int64_t p);
+Expr root_of(const Expr& sum, int64_t p);
 /// `value` brought into [low, high] of the integer type and converted: round to nearest even, saturate.
 Expr round_saturate(const Expr& value, DType dtype);
 /// The lowest and highest value of an integer type, as doubles.

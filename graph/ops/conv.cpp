@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "graph/ops/arith.h"
 #include "graph/ops/convolution.h"
 #include "graph/ops/op_list.h"
@@ -15,12 +17,12 @@ Result<std::vector<TensorType>> infer(const InferContext& ctx) {
   return std::vector<TensorType>{{ctx.input(0).dtype, shape->out, {}}};
 }
 
-std::vector<Tensor> conv_compute(const ComputeContext& ctx) {
+/// The sum with the bias, in the compute type.
+Tensor conv_sum(const ComputeContext& ctx) {
   const ConvShape shape = resolve_conv(ctx.node.attrs, *ctx.input_types[0], *ctx.input_types[1]).value();
   ConvTerms terms{.term = [](const Expr& x, const Expr& w, const Expr&) { return widen(x) * widen(w); }};
   if (ctx.has(2)) terms.initial = [&](const Expr& o) { return widen(ctx.input(2)(o)); };
-  const DType type = ctx.output_type().dtype;
-  return {narrow(convolve("conv", shape, ctx.input(0), ctx.input(1), compute_type(type), terms), type)};
+  return convolve("conv", shape, ctx.input(0), ctx.input(1), compute_type(ctx.output_type().dtype), terms);
 }
 
 Result<void> reference(ReferenceContext& ctx) {
@@ -63,7 +65,70 @@ std::vector<OpSample> samples() {
   };
 }
 
+/// The activation that FusedConv names, on a value in its compute type.
+Expr activated(const AttrMap& attrs, const Expr& value) {
+  const std::string name = attrs.get_string("activation", "");
+  const std::vector<double> params = attrs.get_floats("activation_params");
+  const auto param = [&](size_t k, double fallback) { return constant_like(value, k < params.size() ? params[k] : fallback); };
+  const Expr zero = constant_like(value, 0);
+  if (name == "Relu") return max(value, zero);
+  if (name == "Tanh") return call(Intrinsic::kTanh, {value});
+  if (name == "Sigmoid") return call(Intrinsic::kSigmoid, {value});
+  if (name == "LeakyRelu") return with_value("x", value, [&](const Expr& x) { return select(x < zero, x * param(0, 0.01), x); });
+  if (name == "Clip") return min(max(value, param(0, 0)), param(1, 6));
+  if (name == "HardSigmoid") return max(zero, min(constant_like(value, 1), value * param(0, 0.2) + param(1, 0.5)));
+  return value;
+}
+
+double activated(const AttrMap& attrs, double x) {
+  const std::string name = attrs.get_string("activation", "");
+  const std::vector<double> params = attrs.get_floats("activation_params");
+  const auto param = [&](size_t k, double fallback) { return k < params.size() ? params[k] : fallback; };
+  if (name == "Relu") return x < 0 ? 0 : x;
+  if (name == "Tanh") return std::tanh(x);
+  if (name == "Sigmoid") return 1 / (1 + std::exp(-x));
+  if (name == "LeakyRelu") return x < 0 ? x * param(0, 0.01) : x;
+  if (name == "Clip") return std::min(std::max(x, param(0, 0)), param(1, 6));
+  if (name == "HardSigmoid") return std::max(0.0, std::min(1.0, x * param(0, 0.2) + param(1, 0.5)));
+  return x;
+}
+
 }  // namespace
+
+OpDef fused_conv() {
+  OpDef op = conv();
+  op.name = "FusedConv";
+  op.domain = "com.microsoft";
+  op.doc = "Conv, plus Z, through an activation.";
+  op.inputs.push_back({.name = "Z", .types = TypeSet::kFloat, .optional = true, .same_type_as = "X"});
+  op.attrs.push_back({.name = "activation", .kind = AttrKind::kString, .default_value = std::string(), .allowed = {"", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"}});
+  op.attrs.push_back({.name = "activation_params", .kind = AttrKind::kFloats, .no_default = true});
+  op.infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
+    Result<std::vector<TensorType>> types = infer(ctx);
+    if (types && ctx.has(3))
+      if (Result<void> ok = check_shape(ctx.input(3), types.value()[0].shape, "input Z"); !ok) return ok.failure();
+    return types;
+  };
+  op.compute = [](const ComputeContext& ctx) {
+    const DType type = ctx.output_type().dtype;
+    const Tensor sum = conv_sum(ctx);
+    return std::vector<Tensor>{compute("conv_activation", sum.shape(), [&](const Indices& i) {
+      return cast(type, activated(ctx.node.attrs, ctx.has(3) ? sum(i) + widen(ctx.input(3)(i)) : sum(i)));
+    })};
+  };
+  op.reference = [](ReferenceContext& ctx) -> Result<void> {
+    if (Result<void> ok = reference(ctx); !ok) return ok;
+    std::vector<double>& y = ctx.output().f;
+    for (size_t k = 0; k < y.size(); ++k) y[k] = activated(ctx.node.attrs, y[k] + (ctx.has(3) ? ctx.input(3).f[k] : 0));
+    return {};
+  };
+  op.samples.clear();
+  for (const char* name : {"Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"})
+    op.samples.push_back({.name = name, .inputs = {f32({1, 2, 4, 4}), f32({3, 2, 3, 3}), f32({3})}, .attrs = attrs({{"activation", name}, {"pads", ints({1, 1, 1, 1})}})});
+  op.samples.push_back({.name = "residual", .inputs = {f32({1, 2, 3, 3}), f32({2, 2, 1, 1}), absent(), f32({1, 2, 3, 3})}, .attrs = attrs({{"activation", "Relu"}})});
+  op.samples.push_back({.name = "residual_of_other_shape", .inputs = {f32({1, 2, 3, 3}), f32({2, 2, 1, 1}), absent(), f32({1, 2, 3, 2})}, .error_id = "shape-mismatch"});
+  return op;
+}
 
 OpDef conv() {
   return OpDef{
@@ -75,7 +140,7 @@ OpDef conv() {
       .attrs = conv_attrs(),
       .fusion = FusionKind::kContraction,
       .infer = infer,
-      .compute = conv_compute,
+      .compute = [](const ComputeContext& ctx) { return std::vector<Tensor>{narrow(conv_sum(ctx), ctx.output_type().dtype)}; },
       .reference = reference,
       .flops =
           [](const InferContext& ctx) {

@@ -1,60 +1,106 @@
 # One line per file of graph/ops/, alphabetical; read by graph/CMakeLists.txt.
 set(TS_OP_SOURCES
   ops/activations.cpp
+  ops/affine_grid.cpp
   ops/arg_reduce.cpp
   ops/arith.cpp
+  ops/attention.cpp
+  ops/attention_shape.cpp
+  ops/average_pool.cpp
   ops/axis_normalizations.cpp
   ops/batch_normalization.cpp
+  ops/bias_gelu.cpp
   ops/binary_math.cpp
   ops/binary_rule.cpp
+  ops/bit_cast.cpp
   ops/cast.cpp
+  ops/center_crop_pad.cpp
   ops/clip.cpp
+  ops/col2im.cpp
+  ops/compress.cpp
   ops/concat.cpp
   ops/constant.cpp
   ops/constant_of_shape.cpp
+  ops/control_flow.cpp
   ops/conv.cpp
+  ops/conv_transpose.cpp
   ops/convolution.cpp
+  ops/cross_entropy.cpp
+  ops/cubic.cpp
   ops/cumulative.cpp
+  ops/data_shape.cpp
+  ops/depth_space.cpp
+  ops/det.cpp
+  ops/dft.cpp
   ops/dim_product.cpp
   ops/dropout.cpp
+  ops/einsum.cpp
   ops/expand.cpp
+  ops/eye_like.cpp
+  ops/fourier.cpp
   ops/gather.cpp
   ops/gather_elements.cpp
   ops/gather_nd.cpp
   ops/gemm.cpp
+  ops/global_pool.cpp
+  ops/grid_sample.cpp
   ops/group_normalization.cpp
   ops/identity.cpp
   ops/injective.cpp
   ops/input.cpp
+  ops/integer_products.cpp
   ops/layer_normalization.cpp
   ops/loop_builder.cpp
   ops/matmul.cpp
   ops/matrix_product.cpp
+  ops/max_pool.cpp
+  ops/max_roi_pool.cpp
+  ops/max_unpool.cpp
+  ops/mel_weight_matrix.cpp
   ops/moments.cpp
+  ops/non_max_suppression.cpp
+  ops/non_zero.cpp
+  ops/one_hot.cpp
   ops/op_list.cpp
   ops/pad.cpp
+  ops/pool_loops.cpp
   ops/pow.cpp
   ops/prelu.cpp
+  ops/quantization.cpp
+  ops/quantize_linear.cpp
   ops/range.cpp
+  ops/recurrence.cpp
+  ops/recurrent.cpp
+  ops/recurrent_activation.cpp
   ops/reduce.cpp
   ops/reduced_shape.cpp
   ops/reshape.cpp
   ops/reshape_index.cpp
+  ops/resize.cpp
+  ops/resize_axis.cpp
+  ops/reverse_sequence.cpp
+  ops/roi_align.cpp
+  ops/rotary_embedding.cpp
   ops/scatter_elements.cpp
   ops/scatter_nd.cpp
   ops/scatter_reduction.cpp
   ops/shape.cpp
   ops/shape_value.cpp
   ops/shapes.cpp
+  ops/skip_layer_normalization.cpp
   ops/slice.cpp
   ops/softmax.cpp
   ops/split.cpp
   ops/squeeze.cpp
   ops/tensor_scatter.cpp
+  ops/top_k.cpp
   ops/transpose.cpp
+  ops/trilu.cpp
   ops/unary_math.cpp
   ops/unary_rule.cpp
+  ops/unique.cpp
   ops/variadic.cpp
   ops/where.cpp
   ops/window.cpp
+  ops/window_functions.cpp
 )
