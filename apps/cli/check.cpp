@@ -27,7 +27,7 @@ double flops_of(const graph::Graph& graph, const graph::Node& node) {
 int check(const Options& options) {
   LoadedModel model;
   model.digest = take(sha256_file(options.model));
-  const graph::ImportResult imported = import_model(options.model, parse_dims(options.dims));
+  const graph::ImportResult imported = import_model(options);
   Json json = json_header(provenance("tensmith.check/1", options, model, 0));
   json["model"] = imported.info.name;
   json["producer"] = imported.info.producer;

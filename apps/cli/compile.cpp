@@ -15,7 +15,7 @@ int compile(const Options& options) {
   TS_USER_CHECK(folder.empty() || std::filesystem::is_directory(folder), "cannot-write")
       << "-o " << options.output << ": expected an existing folder, got '" << folder.string() << "'; make it first";
   const std::string digest = take(sha256_file(options.model));
-  graph::Graph graph = std::move(import_model(options.model, parse_dims(options.dims))).take();
+  graph::Graph graph = import_model(options).take();
   CompileOptions compile = compile_options(options);
   compile.prefix = prefix_for(options.output);
   CompiledProgram program = compile_graph(graph, compile);

@@ -35,7 +35,7 @@ int inspect_library(const Options& options, const LoadedModel& model) {
 
 int inspect(const Options& options) {
   if (is_library(options.model)) return inspect_library(options, load_model(options, {}));
-  graph::Graph graph = std::move(import_model(options.model, parse_dims(options.dims))).take();
+  graph::Graph graph = import_model(options).take();
   CompileOptions compile = compile_options(options);
   compile.want_asm = !options.assembly.empty();
   compile.explain = true;

@@ -51,23 +51,11 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& items)
   return dims;
 }
 
-graph::ImportResult import_model(const std::string& path, const std::map<std::string, int64_t>& dims) {
-  graph::ImportOptions options;
-  options.dims = dims;
-  return graph::import_onnx(path, options);
-}
-
-void bind_to_arrays(graph::Graph& graph, const std::map<std::string, HostTensor>& arrays) {
-  std::map<std::string, int64_t> sizes;
-  for (graph::NodeId id : graph.inputs) {
-    const auto array = arrays.find(graph.value_name({id, 0}));
-    if (array == arrays.end()) continue;
-    const graph::TensorType& type = graph.node(id).types[0];
-    if (array->second.shape().size() != type.shape.size()) continue;  // reported when the inputs are made
-    for (size_t d = 0; d < type.shape.size(); ++d)
-      if (const auto* var = type.shape[d].as<VarNode>()) sizes.try_emplace(var->name, array->second.shape()[d]);
-  }
-  if (!sizes.empty()) graph::GraphEditor(graph).bind_dims(sizes);
+graph::ImportResult import_model(const Options& options, const std::map<std::string, HostTensor>& arrays) {
+  graph::ImportOptions import;
+  import.dims = parse_dims(options.dims);
+  for (const auto& [name, array] : arrays) import.input_shapes[name] = array.shape();
+  return graph::import_onnx(options.model, import);
 }
 
 CompileOptions compile_options(const Options& options) {
@@ -87,9 +75,7 @@ LoadedModel load_model(const Options& options, const std::map<std::string, HostT
     model.load_ms = ms_since(start);
     return model;
   }
-  graph::ImportResult imported = import_model(options.model, parse_dims(options.dims));
-  graph::Graph graph = std::move(imported).take();
-  bind_to_arrays(graph, arrays);
+  graph::Graph graph = import_model(options, arrays).take();
   if (keep_graph) model.graph = graph.clone();
   model.import_ms = ms_since(start);
   start = Clock::now();

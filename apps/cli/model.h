@@ -20,9 +20,8 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& items)
 /// Reads `NAME=VALUE` items. Errors: UserError `bad-assignment`.
 std::map<std::string, std::string> parse_assignments(const std::vector<std::string>& items, const char* flag);
 
-/// Imports an ONNX model with its dims bound. Open dims left over take the sizes of `arrays` (by input name).
-graph::ImportResult import_model(const std::string& path, const std::map<std::string, int64_t>& dims);
-void bind_to_arrays(graph::Graph& graph, const std::map<std::string, HostTensor>& arrays);
+/// Imports an ONNX model with its dims bound: by `--dim`, else by the sizes of `arrays` (by input name).
+graph::ImportResult import_model(const Options& options, const std::map<std::string, HostTensor>& arrays = {});
 
 /// Options of the compiler from those of the command line. Errors: UserError `bad-target`.
 CompileOptions compile_options(const Options& options);

@@ -29,9 +29,14 @@ DataSet read_data_set(const std::string& folder, const tensmith_model* model) {
     if (std::filesystem::exists(index)) {
       const Json json = take(parse_json(take(read_file(index.string()))));
       const std::string name = std::filesystem::path(folder).filename().string();
-      for (const Json& entry : json["sets"])
-        if (entry["folder"] == name)
-          for (const auto& [tensor, file] : entry[kind].items()) files[tensor] = folder + "/" + file.get<std::string>();
+      try {
+        for (const Json& entry : json.at("sets"))
+          if (entry.at("id") == name)
+            for (const Json& tensor : entry.at(kind))
+              files[tensor.at("name").get<std::string>()] = (index.parent_path() / tensor.at("file").get<std::string>()).string();
+      } catch (const Json::exception& e) {
+        throw UserError("bad-sets", index.string() + ": expected the form of apps/models/layout.py: " + e.what());
+      }
       return files;
     }
     for (int32_t k = 0; model && k < (input ? model->num_inputs : model->num_outputs); ++k) {

@@ -26,6 +26,8 @@ struct ImportLimits {
 struct ImportOptions {
   /// Sizes for open dims, by the dim's name, or by INPUT.AXIS (which wins over the name).
   std::map<std::string, int64_t> dims;
+  /// Shapes of inputs, by name, from which open dims that `dims` does not name take their sizes.
+  std::map<std::string, std::vector<int64_t>> input_shapes = {};
   ImportLimits limits;
 };
 
