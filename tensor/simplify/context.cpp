@@ -131,7 +131,7 @@ void Engine::bind_interval(const VarNode* var, Value* lo, Value* hi) {
     Linear fact;
     fact.add(upper ? hi : lo, upper ? 1 : -1);
     fact.add(value, upper ? -1 : 1);
-    if (!fact.overflow) add_fact(fact);
+    if (!fact.overflow && normalise(fact)) add_fact(fact);
   }
 }
 

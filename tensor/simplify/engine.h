@@ -86,6 +86,8 @@ class Engine {
   Value* sum(Linear& form);                                       // linear.cpp
   Value* floor_div(Value* a, Value* b);                           // divide.cpp (kInt64 scalars)
   Value* floor_mod(Value* a, Value* b);                           // divide.cpp (kInt64 scalars)
+  /// t / m for products of variables, or null when m does not divide t.
+  Value* divide_product(Value* t, Value* m);                      // divide.cpp
   Value* min_max(BinaryOp op, std::span<Value* const> operands);  // minmax.cpp (kInt64 scalars)
   Value* at_least_zero(Linear form);                              // compare.cpp: form >= 0
   Value* logical(BinaryOp op, Value* a, Value* b);                // boolean.cpp (any lanes)
@@ -198,8 +200,6 @@ class Engine {
   Value* floor_mod_symbolic(Value* a, Value* divisor);
   /// value = quotient * divisor + rest, taking out whole multiples of a symbolic divisor.
   void split_multiples(Value* value, Value* divisor, Linear* quotient, Linear* rest);
-  /// t / m for products of variables, or null when m does not divide t.
-  Value* divide_product(Value* t, Value* m);
 
   // compare.cpp
   Value* compare_index(BinaryOp op, Value* a, Value* b);

@@ -1,266 +1,163 @@
-// Symbolic bounds of expressions over variables with symbolic ranges, and the other entry points for expressions.
+#include "tensor/simplify/symbolic.h"
 
 #include <algorithm>
 
-#include "tensor/simplify/engine.h"
+namespace tensmith::simplifier {
 
-namespace tensmith {
+SymbolicBounds::Ends SymbolicBounds::of(Value* v) {
+  if (!depends(v)) return {v, v};
+  if (const auto found = known_.find(v); found != known_.end()) return found->second;
+  Ends ends = v->dtype.element() == kInt64 ? compute(v) : Ends();
+  const Range r = engine_.range(v);
+  const DType type = v->dtype.element();
+  // Where only constants are known they may as well be the better ones.
+  if (r.lo != INT64_MIN && (!ends.lo || (ends.lo->is(ValueKind::kInt) && ends.lo->number < r.lo))) ends.lo = engine_.integer(type, r.lo);
+  if (r.hi != INT64_MAX && (!ends.hi || (ends.hi->is(ValueKind::kInt) && ends.hi->number > r.hi))) ends.hi = engine_.integer(type, r.hi);
+  known_[v] = ends;
+  return ends;
+}
 
-namespace {
+bool SymbolicBounds::depends(Value* v) {
+  if (v->is(ValueKind::kVar)) return vars_.count(v) != 0;
+  if (v->count == 0) return false;
+  const auto [at, is_new] = depends_.try_emplace(v, false);
+  if (!is_new) return at->second;
+  bool result = false;
+  for (uint32_t i = 0; i < v->count && !result; ++i) result = depends(v->kids[i]);
+  return depends_[v] = result;
+}
 
-using simplifier::Engine;
-using simplifier::Linear;
-using simplifier::Range;
-using simplifier::Value;
-using simplifier::ValueKind;
-
-/// Computes intervals of values bottom-up. An end that is null is unknown.
-class SymbolicBounds {
- public:
-  struct Ends {
-    Value* lo = nullptr;
-    Value* hi = nullptr;
-  };
-
-  explicit SymbolicBounds(Engine& engine) : engine_(engine) {}
-
-  void set(Value* var, Ends ends) { vars_[var] = {ends, false}; }
-
-  Ends of(Value* v) {
-    if (!depends(v)) return {v, v};
-    if (const auto found = known_.find(v); found != known_.end()) return found->second;
-    Ends ends = v->dtype.element() == kInt64 ? compute(v) : Ends();
-    const Range r = engine_.range(v);
-    const DType type = v->dtype.element();
-    // Where only constants are known they may as well be the better ones.
-    if (r.lo != INT64_MIN && (!ends.lo || (ends.lo->is(ValueKind::kInt) && ends.lo->number < r.lo))) ends.lo = engine_.integer(type, r.lo);
-    if (r.hi != INT64_MAX && (!ends.hi || (ends.hi->is(ValueKind::kInt) && ends.hi->number > r.hi))) ends.hi = engine_.integer(type, r.hi);
-    known_[v] = ends;
-    return ends;
+SymbolicBounds::Ends SymbolicBounds::compute(Value* v) {
+  switch (v->kind) {
+    case ValueKind::kVar: return of_var(v);
+    case ValueKind::kSum: return of_sum(v);
+    case ValueKind::kProduct: return of_product(v);
+    case ValueKind::kBroadcast: return of(v->kids[0]);
+    case ValueKind::kRamp: return of_ramp(v);
+    case ValueKind::kSelect: return either(of(v->kids[1]), of(v->kids[2]));
+    case ValueKind::kOp:
+      if (v->dtype.lanes != 1) return {};
+      if (v->is_min_max()) return of_min_max(v);
+      if (v->is_op(BinaryOp::kFloorDiv)) return of_div(v);
+      if (v->is_op(BinaryOp::kFloorMod)) return of_mod(v);
+      return {};
+    default: return {};
   }
+}
 
- private:
-  bool depends(Value* v) {
-    if (v->is(ValueKind::kVar)) return vars_.count(v) != 0;
-    if (v->count == 0) return false;
-    const auto [at, is_new] = depends_.try_emplace(v, false);
-    if (!is_new) return at->second;
-    bool result = false;
-    for (uint32_t i = 0; i < v->count && !result; ++i) result = depends(v->kids[i]);
-    return depends_[v] = result;
+SymbolicBounds::Ends SymbolicBounds::of_var(Value* v) {
+  auto& [ends, busy] = vars_.at(v);
+  if (busy) return {v, v};  // the range refers to its own variable, meaning the one outside
+  busy = true;
+  Ends result;
+  if (ends.lo) result.lo = of(ends.lo).lo;
+  if (ends.hi) result.hi = of(ends.hi).hi;
+  vars_.at(v).second = false;
+  return result;
+}
+
+SymbolicBounds::Ends SymbolicBounds::of_sum(Value* v) {
+  if (!engine_.tame(v)) return {};
+  Linear lo, hi;
+  lo.constant = hi.constant = v->number;
+  bool has_lo = true, has_hi = true;
+  for (uint32_t i = 0; i < v->count; ++i) {
+    const int64_t k = v->coefficients[i];
+    Ends ends = of(v->kids[i]);
+    if (k < 0) std::swap(ends.lo, ends.hi);
+    if (ends.lo) lo.add(ends.lo, k);
+    if (ends.hi) hi.add(ends.hi, k);
+    has_lo &= ends.lo != nullptr;
+    has_hi &= ends.hi != nullptr;
   }
+  return {has_lo && !lo.overflow ? engine_.sum(lo) : nullptr, has_hi && !hi.overflow ? engine_.sum(hi) : nullptr};
+}
 
-  Ends compute(Value* v) {
-    switch (v->kind) {
-      case ValueKind::kVar: return of_var(v);
-      case ValueKind::kSum: return of_sum(v);
-      case ValueKind::kProduct: return of_product(v);
-      case ValueKind::kBroadcast: return of(v->kids[0]);
-      case ValueKind::kRamp: return of_ramp(v);
-      case ValueKind::kSelect: return either(of(v->kids[1]), of(v->kids[2]));
-      case ValueKind::kOp:
-        if (v->dtype.lanes != 1) return {};
-        if (v->is_min_max()) return of_min_max(v);
-        if (v->is_op(BinaryOp::kFloorDiv)) return of_div(v);
-        if (v->is_op(BinaryOp::kFloorMod)) return of_mod(v);
-        return {};
-      default: return {};
-    }
-  }
-
-  Ends of_var(Value* v) {
-    auto& [ends, busy] = vars_.at(v);
-    if (busy) return {v, v};  // the range refers to its own variable, meaning the one outside
-    busy = true;
-    Ends result;
-    if (ends.lo) result.lo = of(ends.lo).lo;
-    if (ends.hi) result.hi = of(ends.hi).hi;
-    vars_.at(v).second = false;
-    return result;
-  }
-
-  Ends of_sum(Value* v) {
-    if (!engine_.tame(v)) return {};
-    Linear lo, hi;
-    lo.constant = hi.constant = v->number;
-    bool has_lo = true, has_hi = true;
-    for (uint32_t i = 0; i < v->count; ++i) {
-      const int64_t k = v->coefficients[i];
-      Ends ends = of(v->kids[i]);
-      if (k < 0) std::swap(ends.lo, ends.hi);
-      if (ends.lo) lo.add(ends.lo, k);
-      if (ends.hi) hi.add(ends.hi, k);
-      has_lo &= ends.lo != nullptr;
-      has_hi &= ends.hi != nullptr;
-    }
-    return {has_lo && !lo.overflow ? engine_.sum(lo) : nullptr, has_hi && !hi.overflow ? engine_.sum(hi) : nullptr};
-  }
-
-  Ends of_product(Value* v) {
-    if (!engine_.tame(v)) return {};
-    // Factors of known sign: the ends of a product of non-negative factors are the products of the ends.
-    Ends result{engine_.index(1), engine_.index(1)};
-    bool negative = false;
-    for (uint32_t i = 0; i < v->count; ++i) {
-      Ends ends = of(v->kids[i]);
-      const Range r = engine_.range(v->kids[i]);
-      if (r.lo < 0) {
-        if (r.hi > 0) {
-          // One factor of either sign is fine when all the others are fixed and have a sign.
-          return of_signed_product(v, i);
-        }
-        const Ends swapped{ends.hi ? engine_.mul(ends.hi, engine_.index(-1)) : nullptr, ends.lo ? engine_.mul(ends.lo, engine_.index(-1)) : nullptr};
-        ends = swapped;
-        negative = !negative;
+SymbolicBounds::Ends SymbolicBounds::of_product(Value* v) {
+  if (!engine_.tame(v)) return {};
+  // Factors of known sign: the ends of a product of non-negative factors are the products of the ends.
+  Ends result{engine_.index(1), engine_.index(1)};
+  bool negative = false;
+  for (uint32_t i = 0; i < v->count; ++i) {
+    Ends ends = of(v->kids[i]);
+    const Range r = engine_.range(v->kids[i]);
+    if (r.lo < 0) {
+      if (r.hi > 0) {
+        // One factor of either sign is fine when all the others are fixed and have a sign.
+        return of_signed_product(v, i);
       }
-      if (!ends.lo) ends.lo = engine_.index(0);
-      result.lo = engine_.mul(result.lo, ends.lo);
-      result.hi = result.hi && ends.hi ? engine_.mul(result.hi, ends.hi) : nullptr;
+      const Ends swapped{ends.hi ? engine_.mul(ends.hi, engine_.index(-1)) : nullptr, ends.lo ? engine_.mul(ends.lo, engine_.index(-1)) : nullptr};
+      ends = swapped;
+      negative = !negative;
     }
-    if (!negative) return result;
-    return {result.hi ? engine_.mul(result.hi, engine_.index(-1)) : nullptr, engine_.mul(result.lo, engine_.index(-1))};
+    if (!ends.lo) ends.lo = engine_.index(0);
+    result.lo = engine_.mul(result.lo, ends.lo);
+    result.hi = result.hi && ends.hi ? engine_.mul(result.hi, ends.hi) : nullptr;
   }
-
-  Ends of_signed_product(Value* v, uint32_t position) {
-    Value* others = engine_.index(1);
-    for (uint32_t i = 0; i < v->count; ++i) {
-      if (i == position) continue;
-      if (depends(v->kids[i])) return {};
-      others = engine_.mul(others, v->kids[i]);
-    }
-    Ends ends = of(v->kids[position]);
-    const Range r = engine_.range(others);
-    if (r.lo < 0 && r.hi > 0) return {};
-    if (r.lo < 0) std::swap(ends.lo, ends.hi);
-    return {ends.lo ? engine_.mul(ends.lo, others) : nullptr, ends.hi ? engine_.mul(ends.hi, others) : nullptr};
-  }
-
-  Ends of_ramp(Value* v) {
-    const Range stride = engine_.range(v->kids[1]);
-    if (depends(v->kids[1]) || !engine_.tame(v) || (stride.lo < 0 && stride.hi > 0)) return {};
-    Ends ends = of(v->kids[0]);
-    Value* reach = engine_.mul(v->kids[1], engine_.index(v->dtype.lanes - 1));
-    Value*& moved = stride.lo < 0 ? ends.lo : ends.hi;
-    if (moved) moved = engine_.add(moved, reach);
-    return ends;
-  }
-
-  Ends either(Ends a, Ends b) {
-    return {a.lo && b.lo ? engine_.binary(BinaryOp::kMin, a.lo, b.lo) : nullptr, a.hi && b.hi ? engine_.binary(BinaryOp::kMax, a.hi, b.hi) : nullptr};
-  }
-
-  Ends of_min_max(Value* v) {
-    const BinaryOp op = v->binary_op();
-    Ends result = of(v->kids[0]);
-    for (uint32_t i = 1; i < v->count; ++i) {
-      const Ends next = of(v->kids[i]);
-      // One known operand bounds a minimum from above, a maximum from below.
-      const auto join = [&](Value* a, Value* b, bool one_suffices) -> Value* {
-        if (a && b) return engine_.binary(op, a, b);
-        return one_suffices ? (a ? a : b) : nullptr;
-      };
-      result = {join(result.lo, next.lo, op == BinaryOp::kMax), join(result.hi, next.hi, op == BinaryOp::kMin)};
-    }
-    return result;
-  }
-
-  Ends of_div(Value* v) {
-    Value* divisor = v->kids[1];
-    if (depends(divisor) || !engine_.prove_positive(divisor)) return {};
-    const Ends x = of(v->kids[0]);
-    return {x.lo ? engine_.floor_div(x.lo, divisor) : nullptr, x.hi ? engine_.floor_div(x.hi, divisor) : nullptr};
-  }
-
-  Ends of_mod(Value* v) {
-    Value* divisor = v->kids[1];
-    if (depends(divisor) || !engine_.prove_positive(divisor)) return {};
-    const Ends x = of(v->kids[0]);
-    if (x.lo && x.hi) {
-      // No multiple of the divisor between the ends: the remainder runs as the dividend does.
-      Value *first = engine_.floor_div(x.lo, divisor), *last = engine_.floor_div(x.hi, divisor);
-      if (engine_.sub(last, first)->is_int(0)) return {engine_.floor_mod(x.lo, divisor), engine_.floor_mod(x.hi, divisor)};
-    }
-    return {engine_.index(0), engine_.sub(divisor, engine_.index(1))};
-  }
-
-  Engine& engine_;
-  std::unordered_map<Value*, std::pair<Ends, bool>> vars_;
-  std::unordered_map<Value*, Ends> known_;
-  std::unordered_map<Value*, bool> depends_;
-};
-
-bool mentions(const Value* v, const Value* var) {
-  if (v == var) return true;
-  for (uint32_t i = 0; i < v->count; ++i)
-    if (mentions(v->kids[i], var)) return true;
-  return false;
+  if (!negative) return result;
+  return {result.hi ? engine_.mul(result.hi, engine_.index(-1)) : nullptr, engine_.mul(result.lo, engine_.index(-1))};
 }
 
-}  // namespace
-
-Interval bounds_of(const Expr& e, const RangeMap& ranges, const Facts& facts) {
-  Engine engine(facts);
-  std::vector<std::pair<const VarNode*, Interval>> ordered(ranges.begin(), ranges.end());
-  // The map's order depends on addresses; the result must not.
-  std::sort(ordered.begin(), ordered.end(), [&](const auto& a, const auto& b) {
-    return std::make_pair(facts.order(a.first), std::string_view(a.first->name)) < std::make_pair(facts.order(b.first), std::string_view(b.first->name));
-  });
-  SymbolicBounds bounds(engine);
-  for (const auto& [var, interval] : ordered) engine.declare(var);
-  for (const auto& [var, interval] : ordered) {
-    Value* lo = interval.lo ? engine.visit(interval.lo) : nullptr;
-    Value* hi = interval.hi ? engine.visit(interval.hi) : nullptr;
-    // A range in terms of its own variable means the variable outside: no fact about the one that runs.
-    Value* old = engine.var_value(var);
-    const bool own = (lo && mentions(lo, old)) || (hi && mentions(hi, old));
-    if (!own) engine.bind_interval(var, lo, hi);
-    bounds.set(engine.var_value(var), {lo, hi});
+SymbolicBounds::Ends SymbolicBounds::of_signed_product(Value* v, uint32_t position) {
+  Value* others = engine_.index(1);
+  for (uint32_t i = 0; i < v->count; ++i) {
+    if (i == position) continue;
+    if (depends(v->kids[i])) return {};
+    others = engine_.mul(others, v->kids[i]);
   }
-  const SymbolicBounds::Ends ends = bounds.of(engine.visit(e));
-  Interval result;
-  if (ends.lo) result.lo = engine.build(ends.lo);
-  if (ends.hi) result.hi = engine.build(ends.hi);
+  Ends ends = of(v->kids[position]);
+  const Range r = engine_.range(others);
+  if (r.lo < 0 && r.hi > 0) return {};
+  if (r.lo < 0) std::swap(ends.lo, ends.hi);
+  return {ends.lo ? engine_.mul(ends.lo, others) : nullptr, ends.hi ? engine_.mul(ends.hi, others) : nullptr};
+}
+
+SymbolicBounds::Ends SymbolicBounds::of_ramp(Value* v) {
+  const Range stride = engine_.range(v->kids[1]);
+  if (depends(v->kids[1]) || !engine_.tame(v) || (stride.lo < 0 && stride.hi > 0)) return {};
+  Ends ends = of(v->kids[0]);
+  Value* reach = engine_.mul(v->kids[1], engine_.index(v->dtype.lanes - 1));
+  Value*& moved = stride.lo < 0 ? ends.lo : ends.hi;
+  if (moved) moved = engine_.add(moved, reach);
+  return ends;
+}
+
+SymbolicBounds::Ends SymbolicBounds::either(Ends a, Ends b) {
+  return {a.lo && b.lo ? engine_.binary(BinaryOp::kMin, a.lo, b.lo) : nullptr, a.hi && b.hi ? engine_.binary(BinaryOp::kMax, a.hi, b.hi) : nullptr};
+}
+
+SymbolicBounds::Ends SymbolicBounds::of_min_max(Value* v) {
+  const BinaryOp op = v->binary_op();
+  Ends result = of(v->kids[0]);
+  for (uint32_t i = 1; i < v->count; ++i) {
+    const Ends next = of(v->kids[i]);
+    // One known operand bounds a minimum from above, a maximum from below.
+    const auto join = [&](Value* a, Value* b, bool one_suffices) -> Value* {
+      if (a && b) return engine_.binary(op, a, b);
+      return one_suffices ? (a ? a : b) : nullptr;
+    };
+    result = {join(result.lo, next.lo, op == BinaryOp::kMax), join(result.hi, next.hi, op == BinaryOp::kMin)};
+  }
   return result;
 }
 
-Expr simplify(const Expr& e, const Facts& facts) {
-  Engine engine(facts);
-  return engine.build(engine.visit(e));
+SymbolicBounds::Ends SymbolicBounds::of_div(Value* v) {
+  Value* divisor = v->kids[1];
+  if (depends(divisor) || !engine_.prove_positive(divisor)) return {};
+  const Ends x = of(v->kids[0]);
+  return {x.lo ? engine_.floor_div(x.lo, divisor) : nullptr, x.hi ? engine_.floor_div(x.hi, divisor) : nullptr};
 }
 
-bool can_prove(const Expr& condition, const Facts& facts) {
-  Engine engine(facts);
-  return engine.prove(engine.visit(condition));
+SymbolicBounds::Ends SymbolicBounds::of_mod(Value* v) {
+  Value* divisor = v->kids[1];
+  if (depends(divisor) || !engine_.prove_positive(divisor)) return {};
+  const Ends x = of(v->kids[0]);
+  if (x.lo && x.hi) {
+    // No multiple of the divisor between the ends: the remainder runs as the dividend does.
+    Value *first = engine_.floor_div(x.lo, divisor), *last = engine_.floor_div(x.hi, divisor);
+    if (engine_.sub(last, first)->is_int(0)) return {engine_.floor_mod(x.lo, divisor), engine_.floor_mod(x.hi, divisor)};
+  }
+  return {engine_.index(0), engine_.sub(divisor, engine_.index(1))};
 }
 
-VarFacts constant_bounds(const Expr& e, const Facts& facts) {
-  Engine engine(facts);
-  Value* value = engine.visit(e);
-  const Range r = engine.range(value);
-  const simplifier::Modulus m = engine.modulus(value);
-  VarFacts result;
-  if (r.lo != INT64_MIN) result.lo = r.lo;
-  if (r.hi != INT64_MAX) result.hi = r.hi;
-  if (m.modulus > 1) result.modulus = m.modulus, result.remainder = m.remainder;
-  return result;
-}
-
-LinearForm linear_form(const Expr& e) {
-  Engine engine;
-  const Linear form(engine.visit(e));
-  LinearForm result;
-  result.constant = form.constant;
-  for (const simplifier::Term& term : form.terms) result.terms.emplace_back(engine.build(term.value), term.coefficient);
-  return result;
-}
-
-Expr from_linear_form(const LinearForm& form) {
-  Engine engine;
-  Linear sum;
-  sum.constant = form.constant;
-  for (const auto& [term, coefficient] : form.terms) sum.add(engine.visit(term), coefficient);
-  TS_CHECK(!sum.overflow) << "a coefficient beyond 64 bits";
-  return engine.build(engine.sum(sum));
-}
-
-}  // namespace tensmith
+}  // namespace tensmith::simplifier

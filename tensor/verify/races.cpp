@@ -1,0 +1,322 @@
+#include "tensor/verify/races.h"
+
+#include "tensor/print.h"
+#include "tensor/verify/bounds.h"
+#include "tensor/walk.h"
+
+namespace tensmith::verifier {
+
+using simplifier::Engine;
+using simplifier::kHasLoad;
+using simplifier::Linear;
+using simplifier::SymbolicBounds;
+using simplifier::Term;
+using simplifier::ValueKind;
+
+namespace {
+
+constexpr int kMaxDepth = 12;            // of splits of one equation
+constexpr size_t kMaxPairs = 200000;     // beyond, the loop counts as not provable
+
+const VarNode* node_of(const Var& var) { return static_cast<const VarNode*>(var.get()); }
+
+}  // namespace
+
+std::string RaceChecker::check(const For& loop) {
+  const Engine::Scope scope(engine_);
+  Value *min = engine_.visit(loop.min), *extent = engine_.visit(loop.extent);
+  if (engine_.range(extent).hi <= 1) return {};
+  std::unordered_set<const BufferNode*> local;
+  visit(loop.body, [&](const Stmt& s) {
+    if (const auto* allocation = s.as<Allocate>()) local.insert(allocation->buffer.get());
+    return true;
+  });
+  visit(loop.body, [&](const Stmt& s) {
+    if (const auto* store = s.as<Store>(); store && !local.count(store->buffer.get())) written_.insert(store->buffer.get());
+    return true;
+  });
+  if (written_.empty()) return {};
+
+  first_ = min;
+  last_ = engine_.sub(engine_.add(min, extent), engine_.index(1));
+  engine_.bind_loop(node_of(loop.var), min, extent);
+  parallel_ = engine_.var_value(node_of(loop.var));
+  collect(loop.body);
+  const auto in_words = [&](const Access& access) {
+    std::string text = access.buffer->name + "[";
+    for (size_t i = 0; i < access.indices.size(); ++i) text += (i ? ", " : "") + to_string(engine_.build(access.indices[i]));
+    return (access.write ? "store to " : "load from ") + text + "]";
+  };
+  size_t pairs = 0;
+  for (size_t i = 0; i < accesses_.size(); ++i)
+    for (size_t j = i; j < accesses_.size(); ++j) {
+      const Access &a = accesses_[i], &b = accesses_[j];
+      if (a.buffer != b.buffer || !(a.write || b.write)) continue;
+      if (++pairs <= kMaxPairs && disjoint(a, b)) continue;
+      return "parallel loop " + loop.var.name() + ": expected iterations that touch different elements, got " + in_words(a) +
+             (i == j ? " in every iteration" : " and " + in_words(b)) + "; make the loop serial or index by it";
+    }
+  return {};
+}
+
+void RaceChecker::collect(const Stmt& s) {
+  if (!s || engine_.contradiction()) return;
+  seen_.clear();
+  const Engine::Scope scope(engine_);
+  if (const auto* loop = s.as<For>()) {
+    collect(loop->min);
+    collect(loop->extent);
+    Value *min = engine_.visit(loop->min), *extent = engine_.visit(loop->extent);
+    // Counted from 0, so that a start that depends on p shows in the indices.
+    Var counter(loop->var.name());
+    engine_.bind_loop(node_of(counter), engine_.index(0), extent);
+    Value* value = engine_.var_value(node_of(counter));
+    around_.push_back({counter, engine_.sub(extent, engine_.index(1))});
+    engine_.bind_replacement(node_of(loop->var), engine_.add(min, value));
+    collect(loop->body);
+    around_.pop_back();
+  } else if (const auto* repeat = s.as<While>()) {
+    collect(repeat->cond);
+    collect(repeat->body);
+  } else if (const auto* branch = s.as<If>()) {
+    collect(branch->cond);
+    Value* cond = engine_.visit(branch->cond);
+    for (const bool truth : {true, false}) {
+      const Engine::Scope inside(engine_);
+      if (!(cond->flags & kHasLoad)) engine_.assume(cond, truth);
+      collect(truth ? branch->then : branch->otherwise);
+    }
+  } else if (const auto* let = s.as<LetStmt>()) {
+    collect(let->value);
+    engine_.bind_replacement(node_of(let->var), engine_.visit(let->value));
+    collect(let->body);
+  } else if (const auto* store = s.as<Store>()) {
+    for (const Expr& index : store->indices) collect(index);
+    collect(store->value);
+    collect(store->predicate);
+    add_access(store->buffer, store->indices, /*write=*/true);
+  } else if (const auto* block = s.as<Block>()) {
+    for (const Stmt& part : block->stmts) collect(part);
+  } else if (const auto* allocation = s.as<Allocate>()) {
+    collect(allocation->body);
+  } else if (const auto* evaluate = s.as<Evaluate>()) {
+    collect(evaluate->value);
+  } else if (const auto* assertion = s.as<Assert>()) {
+    collect(assertion->cond);
+  }
+}
+
+void RaceChecker::collect(const Expr& e) {
+  if (!e.get() || !seen_.insert(e.get()).second) return;
+  if (const auto* let = e.as<Let>()) {
+    collect(let->value);
+    const Engine::Scope scope(engine_);
+    engine_.bind_replacement(node_of(let->var), engine_.visit(let->value));
+    return collect(let->body);
+  }
+  if (const auto* call = e.as<Call>(); call && (call->id == Intrinsic::kAddressOf || call->id == Intrinsic::kPrefetch)) {
+    for (const Expr& index : call->args[0].as<Load>()->indices) collect(index);
+    return;
+  }
+  for_each_child(e, [&](const Expr& child) { collect(child); });
+  if (const auto* load = e.as<Load>()) add_access(load->buffer, load->indices, /*write=*/false);
+}
+
+void RaceChecker::add_access(const Buffer& buffer, const std::vector<Expr>& indices, bool write) {
+  if (!written_.count(buffer.get())) return;
+  Access access{buffer.get(), {}, around_, write};
+  int lanes = 1;
+  for (const Expr& index : indices) {
+    access.indices.push_back(engine_.visit(index));
+    lanes = std::max<int>(lanes, index.dtype().lanes);
+  }
+  if (lanes > 1) {
+    Var lane("lane");
+    access.inner.push_back({lane, engine_.index(lanes - 1)});
+    engine_.bind_loop(node_of(lane), engine_.index(0), engine_.index(lanes));
+    LaneView view(engine_, engine_.var_value(node_of(lane)));
+    for (Value*& index : access.indices) {
+      Value* scalar = view.of(index);
+      index = scalar ? scalar : index;  // a vector index counts as unknown below
+    }
+  }
+  for (const Access& known : accesses_)
+    if (known.buffer == access.buffer && known.write == write && known.indices == access.indices) return;
+  accesses_.push_back(std::move(access));
+}
+
+bool RaceChecker::disjoint(const Access& a, const Access& b) {
+  if (a.indices.size() != b.indices.size()) return false;
+  const Engine::Scope scope(engine_);
+  SymbolicBounds bounds(engine_);
+  bounds.set(parallel_, {first_, last_});
+  inner_.clear();
+  equal_.clear();
+  for (const Access* access : {&a, &b})
+    for (const Inner& inner : access->inner) {
+      engine_.bind_interval(node_of(inner.var), engine_.index(0), inner.last);
+      Value* value = engine_.var_value(node_of(inner.var));
+      bounds.set(value, {engine_.index(0), inner.last});
+      inner_.insert(value);
+    }
+  bounds_ = &bounds;
+  for (size_t i = 0; i < a.indices.size(); ++i)
+    if (impossible(a.indices[i], b.indices[i])) return true;
+  close_over();
+  return is_known(parallel_);
+}
+
+bool RaceChecker::runs(Value* value) { return (value->flags & kHasLoad) || bounds_->depends(value); }
+
+void RaceChecker::add_item(std::vector<Item>& items, Value* atom, int64_t coefficient, bool difference) {
+  if (difference && !runs(atom)) return;
+  Value *core = atom, *factor = nullptr;
+  if (atom->is(ValueKind::kProduct)) {
+    // What stays the same times one running factor.
+    Value* running = nullptr;
+    bool single = true;
+    for (uint32_t i = 0; i < atom->count; ++i) {
+      if (!runs(atom->kids[i])) continue;
+      single = single && !running;
+      running = atom->kids[i];
+    }
+    if (single && running) {
+      for (uint32_t i = 0; i < atom->count; ++i)
+        if (atom->kids[i] != running) factor = factor ? engine_.mul(factor, atom->kids[i]) : atom->kids[i];
+      core = running;
+    }
+  }
+  SymbolicBounds::Ends ends = bounds_->of(core);
+  if (core->flags & kHasLoad) {
+    const simplifier::Range r = engine_.range(core);
+    ends = {r.lo == INT64_MIN ? nullptr : engine_.index(r.lo), r.hi == INT64_MAX ? nullptr : engine_.index(r.hi)};
+  }
+  Item item{coefficient, factor, ends.lo, ends.hi, nullptr};
+  if (difference) {
+    const bool known = ends.lo && ends.hi;
+    item.lo = known ? engine_.sub(ends.lo, ends.hi) : nullptr;
+    item.hi = known ? engine_.sub(ends.hi, ends.lo) : nullptr;
+    bool of_inner = (core->flags & kHasLoad) != 0;
+    std::unordered_set<Value*> looked_at;
+    const auto look = [&](auto& self, Value* v) -> void {
+      if (of_inner || !looked_at.insert(v).second) return;
+      of_inner = inner_.count(v) != 0;
+      for (uint32_t i = 0; i < v->count; ++i) self(self, v->kids[i]);
+    };
+    look(look, core);
+    if (!of_inner) item.atom = core;
+  }
+  items.push_back(item);
+}
+
+bool RaceChecker::impossible(Value* a, Value* b) {
+  if (a->dtype != kInt64 || b->dtype != kInt64 || !engine_.exact(a) || !engine_.exact(b)) return false;
+  const Linear x(a), y(b);
+  Linear offset;
+  offset.add_constant(x.constant);
+  offset.add_constant(y.constant, -1);
+  if (x.overflow || y.overflow || offset.overflow) return false;
+  std::vector<Item> items;
+  const auto find = [](const Linear& form, const Term& term) {
+    for (const Term& other : form.terms)
+      if (other.value == term.value && other.coefficient == term.coefficient) return true;
+    return false;
+  };
+  for (const Term& term : x.terms) add_item(items, term.value, term.coefficient, find(y, term));
+  for (const Term& term : y.terms)
+    if (!find(x, term)) add_item(items, term.value, -term.coefficient, false);
+  return impossible(items, offset.constant, 0);
+}
+
+SymbolicBounds::Ends RaceChecker::total(const std::vector<Item>& items, int64_t constant) {
+  SymbolicBounds::Ends ends{engine_.index(constant), engine_.index(constant)};
+  for (const Item& item : items) {
+    // A factor that may be negative would swap the ends.
+    const bool usable = !item.factor || engine_.range(item.factor).lo >= 0;
+    for (const bool upper : {false, true}) {
+      Value*& end = upper ? ends.hi : ends.lo;
+      Value* x = (item.coefficient > 0) == upper ? item.hi : item.lo;
+      if (!usable || !x) end = nullptr;
+      if (!end) continue;
+      if (item.factor) x = engine_.mul(x, item.factor);
+      end = engine_.add(end, engine_.mul(x, engine_.index(item.coefficient)));
+    }
+  }
+  return ends;
+}
+
+bool RaceChecker::proves_less(Value* a, Value* b) { return a && b && engine_.prove_le(a, b, -1); }
+
+bool RaceChecker::impossible(const std::vector<Item>& items, int64_t constant, int depth) {
+  if (items.empty()) return constant != 0;
+  Value* zero = engine_.index(0);
+  const SymbolicBounds::Ends all = total(items, constant);
+  if (proves_less(zero, all.lo) || proves_less(all.hi, zero)) return true;
+  if (items.size() == 1) {
+    const Item& item = items[0];
+    if (!item.factor && constant % item.coefficient != 0) return true;
+    if (constant == 0 && item.atom && (!item.factor || engine_.prove_positive(item.factor))) equal_.insert(item.atom);
+    return false;
+  }
+  if (depth >= kMaxDepth) return false;
+  for (const Item& step : items) {
+    // Multiples of `step` against the rest.
+    const int64_t g = static_cast<int64_t>(simplifier::magnitude(step.coefficient));
+    if (step.factor && !engine_.prove_positive(step.factor)) continue;
+    std::vector<Item> high, low;
+    for (const Item& item : items) {
+      const bool divides = item.coefficient % g == 0 && (!step.factor || (item.factor && engine_.divide_product(item.factor, step.factor)));
+      (divides ? high : low).push_back(item);
+    }
+    if (low.empty()) {
+      if (!step.factor && constant % g != 0) return true;
+      if ((g == 1 && !step.factor) || (step.factor && constant != 0)) continue;
+      for (Item& item : high) {
+        item.coefficient /= g;
+        if (step.factor) {
+          item.factor = engine_.divide_product(item.factor, step.factor);
+          if (item.factor->is_int(1)) item.factor = nullptr;
+        }
+      }
+      return impossible(high, constant / g, depth + 1);
+    }
+    Value* size = step.factor ? engine_.mul(step.factor, engine_.index(g)) : engine_.index(g);
+    const int64_t remainder = simplifier::floor_mod_int(constant, g);
+    const int64_t choices[] = {step.factor ? constant : remainder, step.factor ? constant : remainder - g};
+    for (const int64_t part : choices) {
+      const SymbolicBounds::Ends ends = total(low, part);
+      if (!ends.lo || !ends.hi || !proves_less(engine_.sub(zero, size), ends.lo) || !proves_less(ends.hi, size)) continue;
+      // The rest lies between -size and size and is a multiple of size, so it is zero, and so are the multiples.
+      return impossible(low, part, depth + 1) || impossible(high, constant - part, depth + 1);
+    }
+  }
+  return false;
+}
+
+bool RaceChecker::is_known(Value* value) {
+  if (equal_.count(value) || !runs(value)) return true;
+  const bool composed = value->is(ValueKind::kSum) || value->is(ValueKind::kProduct) || value->is(ValueKind::kOp);
+  if (!composed || (value->flags & kHasLoad)) return false;
+  for (uint32_t i = 0; i < value->count; ++i)
+    if (!is_known(value->kids[i])) return false;
+  return true;
+}
+
+/// y / c and y % c together determine y.
+void RaceChecker::close_over() {
+  for (int turn = 0; turn < kMaxDepth; ++turn) {
+    std::vector<Value*> found;
+    for (Value* atom : equal_) {
+      if (!atom->is_op(BinaryOp::kFloorMod)) continue;
+      Value* y = atom->kids[0];
+      if (!is_known(y) && is_known(engine_.floor_div(y, atom->kids[1])) && is_known(atom->kids[1])) found.push_back(y);
+    }
+    if (found.empty()) return;
+    for (Value* y : found) {
+      equal_.insert(y);
+      impossible(y, y);
+    }
+  }
+}
+
+}  // namespace tensmith::verifier

@@ -1,0 +1,76 @@
+/// Whether the iterations of a parallel loop touch different elements wherever one of them writes.
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "tensor/simplify/symbolic.h"
+
+namespace tensmith::verifier {
+
+/// Collects the accesses of one parallel loop to buffers from outside and compares them pairwise.
+///
+/// Two accesses collide when in every dimension their indices are equal for some p != p' and some values of the inner
+/// variables. Each such equation is split by radix (in 768 a + 16 b + c with 16 b + c < 768 both parts are zero) until it says
+/// that functions of p are equal to the same functions of p'; when these determine p there is no collision.
+class RaceChecker {
+ public:
+  /// The engine's context must have the facts around the loop.
+  explicit RaceChecker(simplifier::Engine& engine) : engine_(engine) {}
+
+  /// The first possible race in words; empty when there is none.
+  std::string check(const For& loop);
+
+ private:
+  using Value = simplifier::Value;
+
+  /// A variable inside the parallel loop: a loop counted from 0, or the lanes of a vector.
+  struct Inner {
+    Var var;
+    Value* last;
+  };
+  struct Access {
+    const BufferNode* buffer;
+    std::vector<Value*> indices;
+    std::vector<Inner> inner;
+    bool write;
+  };
+  /// coefficient * factor * x, x being an atom's difference between two iterations, or an atom of one of them.
+  struct Item {
+    int64_t coefficient;
+    Value* factor;          ///< the same in all iterations; null: 1
+    Value *lo, *hi;         ///< bounds of x; null: unknown
+    Value* atom = nullptr;  ///< a function of p alone: where x is 0, p and p' agree in it
+  };
+
+  void collect(const Stmt& s);
+  void collect(const Expr& e);
+  void add_access(const Buffer& buffer, const std::vector<Expr>& indices, bool write);
+  bool disjoint(const Access& a, const Access& b);
+  /// Draws from a == b what follows for p; true when the equation has no solution.
+  bool impossible(Value* a, Value* b);
+  /// The same for items + constant == 0.
+  bool impossible(const std::vector<Item>& items, int64_t constant, int depth);
+  void add_item(std::vector<Item>& items, Value* atom, int64_t coefficient, bool difference);
+  bool runs(Value* value);
+  void close_over();
+  bool is_known(Value* value);
+  simplifier::SymbolicBounds::Ends total(const std::vector<Item>& items, int64_t constant);
+  bool proves_less(Value* a, Value* b);
+
+  simplifier::Engine& engine_;
+  Value* parallel_ = nullptr;
+  Value *first_ = nullptr, *last_ = nullptr;  // bounds of p
+  std::unordered_set<const BufferNode*> written_;  // from outside and stored to in the loop
+  std::unordered_set<const ExprNode*> seen_;
+  std::vector<Inner> around_;  // the inner loops around the place that is looked at
+  std::vector<Access> accesses_;
+
+  // One comparison.
+  simplifier::SymbolicBounds* bounds_ = nullptr;
+  std::unordered_set<Value*> inner_;
+  std::unordered_set<Value*> equal_;  // functions of p that agree in both iterations
+};
+
+}  // namespace tensmith::verifier
