@@ -29,6 +29,7 @@ inline constexpr int32_t kOutOfMemoryCode = -12;
 /// How code is generated; the target says what for.
 struct CodegenOptions {
   bool contract_fma = true;   ///< a*b+c may be rounded once
+  bool fast_math = false;     ///< cheaper exp, log, ... (see MathOptions::fast in codegen/math/expand.h)
   bool want_asm = false;      ///< fill ObjectCode::assembly (generates code twice)
   bool want_llvm_ir = false;  ///< fill ObjectCode::llvm_ir
   bool verify = true;         ///< have LLVM check the module before the passes
@@ -47,5 +48,10 @@ struct ObjectCode {
 /// `codegen-scope`; TargetError `unknown-target`; InternalError for programs that are not lowered (vectorized loops, several indices).
 /// Cost: 3 to 20 ms a kernel. Threads: any number at a time.
 ObjectCode compile(const LoopProgram& program, const Target& target, const CodegenOptions& options = {});
+
+/// The same as one object per function, in the program's order, compiled on up to `threads` threads; the number of threads does not
+/// change a byte. The objects call each other by name, so they are loaded or linked together.
+/// Errors: those of `compile`, of the first function that has one.
+std::vector<ObjectCode> compile_parts(const LoopProgram& program, const Target& target, const CodegenOptions& options, int threads);
 
 }  // namespace tensmith

@@ -174,4 +174,31 @@ Value* LlvmValues::divide(BinaryOp op, DType t, Value* a, Value* b, OperandFacts
   return wrap(t, b_.CreateSelect(is_zero, zero, result));
 }
 
+// Where LLVM would call fmaf lane by lane, and for the 16-bit floats: products of floats are exact in double; the sum is rounded to odd
+// (see below), after which rounding to the narrower type is as if it were the only rounding.
+Value* LlvmValues::fma(DType t, Value* a, Value* b, Value* c) {
+  if (t.bits == 64 || (t.bits == 32 && isa_.fma)) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+  const DType wide = kFloat64.with_lanes(t.lanes);
+  Value* product = b_.CreateFMul(cast(t, wide, a), cast(t, wide, b));
+  return cast(wide, t, add_to_odd(product, cast(t, wide, c)));
+}
+
+// The nearest sum is moved by one unit in the last place towards the exact one when it is inexact and its last bit is zero. The error
+// comes from Knuth's two-sum, so none of its operations may be contracted.
+Value* LlvmValues::add_to_odd(Value* a, Value* b) {
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+  b_.clearFastMathFlags();
+  llvm::Type *f64 = a->getType(), *i64 = like(b_.getInt64Ty(), a);
+  Value* sum = b_.CreateFAdd(a, b);
+  Value* arrived = b_.CreateFSub(sum, a);
+  Value* error = b_.CreateFAdd(b_.CreateFSub(a, b_.CreateFSub(sum, arrived)), b_.CreateFSub(b, arrived));
+  llvm::Constant* zero = llvm::Constant::getNullValue(f64);
+  Value* bits = b_.CreateBitCast(sum, i64);
+  Value* even = b_.CreateICmpEQ(b_.CreateAnd(bits, splat_bits(i64, 1)), llvm::Constant::getNullValue(i64));
+  Value* inexact = b_.CreateFCmpONE(error, zero);  // false for NaN, which infinities give
+  Value* away = b_.CreateICmpEQ(b_.CreateFCmpOGT(error, zero), b_.CreateFCmpOGT(sum, zero));
+  Value* step = b_.CreateSelect(away, splat_bits(i64, 1), llvm::Constant::getAllOnesValue(i64));
+  return b_.CreateBitCast(b_.CreateSelect(b_.CreateAnd(inexact, even), b_.CreateAdd(bits, step), bits), f64);
+}
+
 }  // namespace tensmith

@@ -167,11 +167,8 @@ Value* FunctionEmitter::emit_float_function(const Call& e) {
                                builder_.CreateAnd(arg(1), llvm::ConstantInt::get(bits, 0x8000)));
     }
     case Intrinsic::kFma: {
-      // In double the product of 16-bit floats is exact, and the conversion back rounds once.
-      const DType work = small_float ? kFloat64.with_lanes(t.lanes) : t;
-      Value* args[3];
-      for (int i = 0; i < 3; ++i) args[i] = v_.cast(t, work, arg(i));
-      return v_.cast(work, t, builder_.CreateIntrinsic(llvm::Intrinsic::fma, {v_.type(work)}, args));
+      Value *a = arg(0), *b = arg(1);
+      return v_.fma(t, a, b, arg(2));
     }
     case Intrinsic::kIsNan: {
       Value* x = v_.widen(t, arg(0));

@@ -70,6 +70,14 @@ Value* FunctionEmitter::emit(const Expr& e) {
 }
 
 Value* FunctionEmitter::emit_node(const Expr& e) {
+  const bool saved_mode = index_mode_;
+  if (e.kind() == NodeKind::kCast || e.kind() == NodeKind::kNot) index_mode_ = false;
+  Value* value = emit_kind(e);
+  index_mode_ = saved_mode;
+  return value;
+}
+
+Value* FunctionEmitter::emit_kind(const Expr& e) {
   switch (e.kind()) {
     case NodeKind::kCast: {
       const Cast* cast = e.as<Cast>();
@@ -95,13 +103,17 @@ Value* FunctionEmitter::emit_binary(const Binary& e) {
   if (is_compare(e.op) && !e.a.dtype().is_scalar()) {
     if (Value* limited = emit_lane_limit(e)) return limited;
   }
-  // Only sums are index arithmetic all the way down: a comparison or division inside an index has operands of its own.
   OperandFacts facts;
   facts.no_overflow = index_mode_;
   if (e.op == BinaryOp::kFloorDiv || e.op == BinaryOp::kFloorMod || e.op == BinaryOp::kTruncDiv || e.op == BinaryOp::kTruncMod)
-    facts.dividend_nonnegative = e.a.dtype().is_uint() || is_nonnegative(e.a);
+    facts.dividend_nonnegative = e.a.dtype().is_uint() || nonnegative_bound(e.a);
+  // An address whose sum overflows is out of bounds, so sums may be taken not to; but what is clamped or divided first may hold
+  // anything that a tensor of indices contains.
+  const bool sum = e.op == BinaryOp::kAdd || e.op == BinaryOp::kSub || e.op == BinaryOp::kMul;
+  const bool saved_mode = std::exchange(index_mode_, index_mode_ && sum);
   Value* a = emit(e.a);
   Value* b = emit(e.b);
+  index_mode_ = saved_mode;
   return v_.binary(e.op, e.a.dtype(), a, b, facts);
 }
 
@@ -113,10 +125,12 @@ Value* FunctionEmitter::emit_lane_limit(const Binary& e) {
   if (!ramp || !limit || !is_const_int(ramp->stride, 1) || !is_const_int(limit->stride, 0)) return nullptr;
   const bool less = e.op == BinaryOp::kLT || e.op == BinaryOp::kLE;
   if (!less && e.op != BinaryOp::kGE && e.op != BinaryOp::kGT) return nullptr;
-  Value* count = builder_.CreateSub(emit_index(limit->base), emit_index(ramp->base), "", /*HasNUW=*/false, /*HasNSW=*/true);
-  if (e.op == BinaryOp::kLE || e.op == BinaryOp::kGT) count = builder_.CreateAdd(count, builder_.getInt64(1));
-  count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, builder_.getInt64(0));
+  // Saturating, since a limit may be any number.
+  Value* count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, emit(limit->base), emit(ramp->base));
   count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, count, builder_.getInt64(ramp->lanes));
+  count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, builder_.getInt64(-1));
+  if (e.op == BinaryOp::kLE || e.op == BinaryOp::kGT) count = builder_.CreateAdd(count, builder_.getInt64(1));
+  else count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, builder_.getInt64(0));
   Value* lanes = v_.splat(builder_.CreateTrunc(count, builder_.getInt32Ty()), ramp->lanes);
   Value* numbers = v_.ramp(builder_.getInt32(0), builder_.getInt32(1), ramp->lanes);
   return less ? builder_.CreateICmpULT(numbers, lanes) : builder_.CreateICmpUGE(numbers, lanes);
@@ -143,7 +157,9 @@ Value* FunctionEmitter::guarded(Value* cond, Value* otherwise, llvm::function_re
 // A branch that is not taken may read out of bounds. So a scalar condition becomes a branch when there is a read, and a vector
 // condition becomes the mask of the reads.
 Value* FunctionEmitter::emit_select(const Select& e) {
+  const bool saved_mode = std::exchange(index_mode_, false);
   Value* cond = emit(e.cond);
+  index_mode_ = saved_mode;
   // With a scalar condition an arm that is a Let becomes a branch too: it is work of its own, such as the reduction of large
   // arguments of sin, which hardly ever runs.
   const bool scalar = e.cond.dtype().is_scalar();
@@ -190,12 +206,12 @@ Value* FunctionEmitter::emit_let(const Let& e) {
   Value* outer = fresh ? nullptr : std::exchange(it->second, value);
   auto saved_memo = fresh ? decltype(memo_)() : std::exchange(memo_, {});
   auto saved_order = fresh ? decltype(memo_order_)() : std::exchange(memo_order_, {});
-  if (is_nonnegative(e.value)) nonnegative_[it->first] = true;
+  if (std::optional<int64_t> bound = nonnegative_bound(e.value)) upper_bounds_[it->first] = *bound;
   const size_t mark = memo_mark();
   Value* body = emit(e.body);
   memo_rollback(mark);
   const VarNode* var = static_cast<const VarNode*>(e.var.get());
-  nonnegative_.erase(var);
+  upper_bounds_.erase(var);
   if (fresh) {
     vars_.erase(var);
   } else {
@@ -206,27 +222,31 @@ Value* FunctionEmitter::emit_let(const Let& e) {
   return body;
 }
 
-bool FunctionEmitter::is_nonnegative(const Expr& e) const {
+std::optional<int64_t> FunctionEmitter::nonnegative_bound(const Expr& e) const {
   int64_t constant = 0;
-  if (as_const_int(e, &constant)) return constant >= 0;
-  switch (e.kind()) {
-    case NodeKind::kVar: return nonnegative_.contains(static_cast<const VarNode*>(e.get()));
-    case NodeKind::kBroadcast: return is_nonnegative(e.as<Broadcast>()->value);
-    case NodeKind::kRamp: return is_nonnegative(e.as<Ramp>()->base) && is_nonnegative(e.as<Ramp>()->stride);
-    case NodeKind::kBinary: {
-      if (e.dtype().element() != kInt64) return false;  // others may wrap
-      const Binary* op = e.as<Binary>();
-      switch (op->op) {
-        case BinaryOp::kAdd:
-        case BinaryOp::kMul:
-        case BinaryOp::kFloorDiv:
-        case BinaryOp::kMin: return is_nonnegative(op->a) && is_nonnegative(op->b);
-        case BinaryOp::kFloorMod: return is_nonnegative(op->b);
-        case BinaryOp::kMax: return is_nonnegative(op->a) || is_nonnegative(op->b);
-        default: return false;
-      }
-    }
-    default: return false;
+  if (as_const_int(e, &constant)) return constant >= 0 ? std::optional(constant) : std::nullopt;
+  if (e.dtype().element() != kInt64) return std::nullopt;
+  if (e.kind() == NodeKind::kVar) {
+    auto it = upper_bounds_.find(static_cast<const VarNode*>(e.get()));
+    return it == upper_bounds_.end() ? std::nullopt : std::optional(it->second);
+  }
+  if (const Broadcast* broadcast = e.as<Broadcast>()) return nonnegative_bound(broadcast->value);
+  if (const Ramp* ramp = e.as<Ramp>()) {
+    const bool grows = nonnegative_bound(ramp->base) && nonnegative_bound(ramp->stride);
+    return grows ? nonnegative_bound(ramp->base + ramp->stride * (ramp->lanes - 1)) : std::nullopt;
+  }
+  const Binary* op = e.as<Binary>();
+  if (!op) return std::nullopt;
+  const std::optional<int64_t> a = nonnegative_bound(op->a), b = nonnegative_bound(op->b);
+  int64_t result = 0;
+  switch (op->op) {
+    case BinaryOp::kAdd: return a && b && !__builtin_add_overflow(*a, *b, &result) ? std::optional(result) : std::nullopt;
+    case BinaryOp::kMul: return a && b && !__builtin_mul_overflow(*a, *b, &result) ? std::optional(result) : std::nullopt;
+    case BinaryOp::kFloorDiv: return b ? a : std::nullopt;
+    case BinaryOp::kFloorMod: return b;  // of the sign of the divisor
+    case BinaryOp::kMin: return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
+    case BinaryOp::kMax: return a && b ? std::optional(std::max(*a, *b)) : a || b ? std::optional(INT64_MAX) : std::nullopt;
+    default: return std::nullopt;
   }
 }
 

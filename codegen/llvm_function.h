@@ -59,6 +59,7 @@ class FunctionEmitter {
   void emit(const Stmt& s);
   void emit_for(const For& loop);
   void emit_serial_loop(const Var& var, llvm::Value* begin, llvm::Value* end, bool runs, const Stmt& body);
+  void set_loop_bound(const For& loop);
   void emit_while(const While& loop);
   void emit_if(const If& branch);
   void emit_allocate(const Allocate& alloc);
@@ -80,6 +81,7 @@ class FunctionEmitter {
   /// As part of an address or a loop bound: 64-bit sums may not overflow there.
   llvm::Value* emit_index(const Expr& e);
   llvm::Value* emit_node(const Expr& e);
+  llvm::Value* emit_kind(const Expr& e);
   llvm::Value* emit_binary(const Binary& e);
   llvm::Value* emit_select(const Select& e);
   llvm::Value* emit_let(const Let& e);
@@ -89,7 +91,8 @@ class FunctionEmitter {
   size_t memo_mark() const { return memo_order_.size(); }
   void memo_rollback(size_t mark);
   void new_statement() { memo_rollback(0); }
-  bool is_nonnegative(const Expr& e) const;
+  /// Upper bound of an index expression that cannot be negative; nothing when that is unknown or arithmetic might wrap.
+  std::optional<int64_t> nonnegative_bound(const Expr& e) const;
 
   // llvm_memory.cpp
   llvm::Value* emit_load(const Load& e);
@@ -124,7 +127,7 @@ class FunctionEmitter {
   LlvmValues v_;
 
   std::unordered_map<const VarNode*, llvm::Value*> vars_;
-  std::unordered_map<const VarNode*, bool> nonnegative_;
+  std::unordered_map<const VarNode*, int64_t> upper_bounds_;  // of variables that are not negative
   std::unordered_map<const BufferNode*, BufferPlace> buffers_;
   std::vector<std::unique_ptr<RegisterTile>> tiles_;
   std::vector<llvm::Value*> heap_;  // allocations to free before any return

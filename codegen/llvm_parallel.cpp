@@ -107,7 +107,7 @@ void FunctionEmitter::emit_parallel(const For& loop) {
     unsigned position = 1;
     for (const VarNode* var : vars) {
       inner.vars_[var] = captured(position++);
-      if (nonnegative_.contains(var)) inner.nonnegative_[var] = true;
+      if (auto it = upper_bounds_.find(var); it != upper_bounds_.end()) inner.upper_bounds_.insert(*it);
     }
     // Places of buffers that the body allocates itself carry their alias scopes along.
     for (const auto& [buffer, place] : buffers_) {
@@ -119,7 +119,7 @@ void FunctionEmitter::emit_parallel(const For& loop) {
       place.pointer->setName(buffer->name);
       inner.buffers_[buffer] = place;
     }
-    if (is_nonnegative(loop.min)) inner.nonnegative_[static_cast<const VarNode*>(loop.var.get())] = true;
+    inner.set_loop_bound(loop);
     Value* first = inner.builder_.CreateAdd(start, body->getArg(1), "", /*HasNUW=*/false, /*HasNSW=*/true);
     Value* last = inner.builder_.CreateAdd(start, body->getArg(2), "", /*HasNUW=*/false, /*HasNSW=*/true);
     inner.emit_serial_loop(loop.var, first, last, /*runs=*/false, loop.body);

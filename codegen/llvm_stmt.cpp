@@ -107,11 +107,11 @@ void FunctionEmitter::emit(const Stmt& s) {
       const VarNode* var = static_cast<const VarNode*>(let->var.get());
       Value* value = emit(let->value);
       TS_CHECK(vars_.emplace(var, value).second) << "variable " << var->name << " is bound twice";
-      if (is_nonnegative(let->value)) nonnegative_[var] = true;
+      if (std::optional<int64_t> bound = nonnegative_bound(let->value)) upper_bounds_[var] = *bound;
       emit(let->body);
       new_statement();
       vars_.erase(var);
-      nonnegative_.erase(var);
+      upper_bounds_.erase(var);
       return;
     }
     case NodeKind::kStore: return emit_store(*s.as<Store>());
@@ -135,9 +135,19 @@ void FunctionEmitter::emit_for(const For& loop) {
   if (loop.for_kind == ForKind::kParallel && !in_parallel_ && !(constant && extent == 1)) return emit_parallel(loop);
   Value* begin = emit_index(loop.min);
   Value* count = emit_index(loop.extent);
-  if (is_nonnegative(loop.min)) nonnegative_[static_cast<const VarNode*>(loop.var.get())] = true;
+  set_loop_bound(loop);
   emit_serial_loop(loop.var, begin, builder_.CreateAdd(begin, count, "", /*HasNUW=*/false, /*HasNSW=*/true), constant, loop.body);
-  nonnegative_.erase(static_cast<const VarNode*>(loop.var.get()));
+  upper_bounds_.erase(static_cast<const VarNode*>(loop.var.get()));
+}
+
+void FunctionEmitter::set_loop_bound(const For& loop) {
+  const std::optional<int64_t> first = nonnegative_bound(loop.min);
+  if (!first) return;
+  // A symbolic loop is taken to run less often than this; addresses have no more bits.
+  constexpr int64_t kLongestLoop = int64_t{1} << 47;
+  int64_t extent = kLongestLoop, last = 0;
+  as_const_int(loop.extent, &extent);
+  if (!__builtin_add_overflow(*first, std::max<int64_t>(extent, 1) - 1, &last)) upper_bounds_[static_cast<const VarNode*>(loop.var.get())] = last;
 }
 
 // Rotated form (test at the bottom): invariant reads may be hoisted, and LLVM need not rotate it first.

@@ -18,6 +18,7 @@ struct Isa {
   bool sse41 = false;
   bool avx2 = false;
   bool avx512 = false;       ///< F, BW, DQ and VL
+  bool fma = false;          ///< fused multiply-add in hardware
   bool f16c = false;         ///< half <-> float in hardware (always on AArch64)
   bool avx512vnni = false;   ///< vpdpbusd on all widths with AVX-512 VL
   bool avxvnni = false;      ///< vpdpbusd on 128 and 256 bits

@@ -59,6 +59,8 @@ class LlvmValues {
   llvm::Value* min(DType t, llvm::Value* a, llvm::Value* b) { return min_max(t, a, b, /*is_min=*/true); }
   llvm::Value* max(DType t, llvm::Value* a, llvm::Value* b) { return min_max(t, a, b, /*is_min=*/false); }
   llvm::Value* cast(DType from, DType to, llvm::Value* v);
+  /// a * b + c with one rounding, on any target.
+  llvm::Value* fma(DType t, llvm::Value* a, llvm::Value* b, llvm::Value* c);
 
   /// float16 and bfloat16 as float, other floats as they are.
   llvm::Value* widen(DType t, llvm::Value* v);
@@ -82,6 +84,7 @@ class LlvmValues {
   llvm::Value* float_to_half_soft(llvm::Value* v);
   llvm::Value* float_to_bfloat(llvm::Value* v);
   llvm::Value* double_to_float_odd(llvm::Value* v);
+  llvm::Value* add_to_odd(llvm::Value* a, llvm::Value* b);
   /// The given scalar type with as many lanes as `v`.
   llvm::Type* like(llvm::Type* element, const llvm::Value* v) const;
   llvm::Constant* splat_bits(llvm::Type* type, uint64_t bits) const;

@@ -112,13 +112,14 @@ struct AlignedBytes {
   size_t size;
 };
 
-// Pointers and 64-bit integers travel in the same registers and stack slots, so one signature serves any function of up to eight
+// Pointers and 64-bit integers travel in the same registers and stack slots, so one signature serves any function of up to twelve
 // such arguments on x86-64 and AArch64.
-int32_t call(void* function, const tensmith_context* ctx, std::vector<int64_t> args) {
-  TS_CHECK(args.size() <= 8);
-  args.resize(8);
-  using Function = int32_t(const tensmith_context*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
-  return reinterpret_cast<Function*>(function)(ctx, args[0], args[1], args[2], args[3], args[4], args[5], args[6], args[7]);
+int32_t call(void* function, const tensmith_context* ctx, std::vector<int64_t> a) {
+  TS_CHECK(a.size() <= 12) << a.size() << " arguments";
+  a.resize(12);
+  using I = int64_t;
+  using Function = int32_t(const tensmith_context*, I, I, I, I, I, I, I, I, I, I, I, I);
+  return reinterpret_cast<Function*>(function)(ctx, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
 }
 
 }  // namespace

@@ -246,6 +246,27 @@ TEST(Compile, ManyThreadsGiveTheSameBytes) {
   EXPECT_EQ(equal, 12);
 }
 
+TEST(Compile, PartsCallEachOther) {
+  Buffer y = make_buffer("y", kInt64, {Expr(1)});
+  LoopProgram program;
+  Expr address = Call::make(kHandle, Intrinsic::kAddressOf, {load(y, {Expr(0)})});
+  std::vector<Stmt> calls;
+  for (int k = 0; k < 5; ++k) {
+    program.functions.push_back({"add_" + std::to_string(k), {y}, {}, {y}, add_to(y, Expr(0), Expr(1 << k)), {}});
+    calls.push_back(Evaluate::make(Call::make_extern(kInt32, program.functions.back().name, {address})));
+  }
+  program.functions.insert(program.functions.begin(), {"main", {y}, {}, {y}, Block::make(calls), {}});  // callers before callees too
+  const std::vector<ObjectCode> one = compile_parts(program, Target::host(), {}, 1), three = compile_parts(program, Target::host(), {}, 3);
+  ASSERT_EQ(one.size(), 6u);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_EQ(one[i].bytes, three[i].bytes);
+  const JitModule module = JitModule::load(three);
+  alignas(64) int64_t out = 100;
+  EXPECT_EQ(module.function<int32_t(const tensmith_context*, int64_t*)>("main")(nullptr, &out), 0);
+  EXPECT_EQ(out, 131);
+  program.functions[2].body = Store::make(y, {Expr(0), Expr(0)}, Expr(1));
+  EXPECT_THROW(compile_parts(program, Target::host(), {}, 2), InternalError);
+}
+
 TEST(Jit, NamesWhatIsMissing) {
   Buffer y = make_buffer("y", kFloat32, {Expr(1)});
   auto calls = [&](const char* symbol) {
