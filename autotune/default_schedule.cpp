@@ -54,6 +54,11 @@ void schedule_reduction(ScheduleDraft& draft, const std::string& name) {
 
 }  // namespace
 
+Schedule plain_schedule(const Workload& workload, const ScheduleRequest& request) {
+  ScheduleDraft draft(workload, request);
+  return std::move(draft.schedule);
+}
+
 Schedule default_schedule(const Workload& workload, const ScheduleRequest& request, std::string* explanation) {
   ScheduleDraft draft(workload, request);
   inline_cheap_stages(draft);
@@ -70,9 +75,6 @@ Schedule default_schedule(const Workload& workload, const ScheduleRequest& reque
     const std::string root = open.back();
     open.pop_back();
     const StageState& s = draft.stage(root);
-    if (s.stage->stage_kind != StageKind::kCompute) {
-      for (const Stage& producer : s.stage->producers) (void)producer;
-    }
     const auto make_root = [&](const std::string& name) {
       roots.push_back(name);
       open.push_back(name);

@@ -20,4 +20,7 @@ struct ScheduleRequest {
 /// their loops, reductions and access strides alone. `explanation` (may be null) gets a line for each decision with its figures.
 Schedule default_schedule(const Workload& workload, const ScheduleRequest& request, std::string* explanation = nullptr);
 
+/// The workload as it stands, serial and at root, with the layouts of the request: legal whenever the workload is.
+Schedule plain_schedule(const Workload& workload, const ScheduleRequest& request);
+
 }  // namespace tensmith

@@ -97,10 +97,12 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       else if (!v_stride || *v_stride != 1) return false;
     } else if (!v_stride || *v_stride != 1) {
       if (plan->rows < 4 || !v_stride) return false;
+      // Only what the reduction reads itself can be copied for it, not what an inlined stage hands through.
+      const std::vector<Buffer> direct = read_buffers(*reduction.stage);
+      if (std::none_of(direct.begin(), direct.end(), [&](const Buffer& b) { return b.same_as(access.buffer); })) return false;
       plan->to_copy.push_back(source.name);
     }
   }
-  (void)reduction;
   plan->tile = choose_register_tile(problem, draft.target());
   return true;
 }
@@ -154,10 +156,8 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
     double distance = 0;
     for (const TensorAccess& access : accesses_of(schedule.state(), *body)) {
       const auto stride = stride_of(schedule.state(), access, *body, body->reduce_axes[a].var);
-      const auto v_stride = stride_of(schedule.state(), access, *body, v);
       // Operands that are packed follow whatever order is chosen.
       if (std::find(plan.constants.begin(), plan.constants.end(), schedule.state().stages[access.producer].name) != plan.constants.end()) continue;
-      (void)v_stride;
       distance += stride ? static_cast<double>(std::abs(*stride)) : 1e9;
     }
     reduce_order.push_back({-distance, static_cast<int>(a)});

@@ -109,7 +109,8 @@ std::vector<HostTensor> make_inputs(const Module& module, const Options& options
           << "input " << io.name << ": expected shape " << shape_text(shape) << ", got " << shape_text(array->second.shape())
           << "; give an array of that shape, or compile for this one with --dim";
       const bool bits = dtype.is_float() && dtype.bits == 16 && array->second.dtype() == kUInt16;
-      TS_USER_CHECK(array->second.dtype() == dtype || bits, "input-dtype")
+      const bool narrow = dtype.is_integral() && dtype.bits == 4 && array->second.dtype().bits == 8 && array->second.dtype().code == dtype.code;
+      TS_USER_CHECK(array->second.dtype() == dtype || bits || narrow, "input-dtype")
           << "input " << io.name << ": expected " << to_string(dtype) << ", got " << to_string(array->second.dtype()) << "; convert the array, e.g. numpy's astype";
       HostTensor tensor(shape, dtype);
       std::memcpy(tensor.raw(), array->second.raw(), tensor.bytes());

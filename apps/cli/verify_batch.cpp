@@ -61,7 +61,8 @@ int verify_batch(const Options& options) {
     try {
       answer = run_entry(entry, options);
     } catch (const Error& e) {
-      const bool refused = e.kind() == ErrorKind::kUnsupported;
+      // An opset that is too old is a refusal too.
+      const bool refused = e.kind() == ErrorKind::kUnsupported || e.id() == "bad-opset";
       answer = {refused ? "unsupported" : "error", e.id(), e.message().substr(0, 2000)};
     } catch (const std::exception& e) {
       answer = {"error", "exception", e.what()};

@@ -13,8 +13,10 @@
 #include "autotune/default_schedule.h"
 #include "graph/partition/group_workload.h"
 #include "graph/partition/layouts.h"
+#include "graph/partition/support.h"
 #include "graph/pipeline.h"
 #include "runtime/base/config.h"
+#include "runtime/base/log.h"
 #include "tensor/print.h"
 
 namespace tensmith {
@@ -95,16 +97,25 @@ std::string kernel_name(const graph::Graph& graph, const graph::Group& group, si
 ObjectCode make_kernel(KernelTask& task, const CompileOptions& options, std::mutex& hooks) {
   CompiledKernel& info = *task.info;
   auto start = Clock::now();
-  info.schedule = default_schedule(task.work.workload, task.request, &info.explanation);
-  info.schedule_ms = ms_since(start);
-  start = Clock::now();
   LowerOptions lower_options = options.lower;
   if (options.lower.on_pass)
     lower_options.on_pass = [&](int number, const char* pass, const LoopFunction& function) {
       const std::lock_guard lock(hooks);
       options.lower.on_pass(number, pass, function);
     };
-  info.lowered = lower(info.schedule, lower_options);
+  try {
+    info.schedule = default_schedule(task.work.workload, task.request, &info.explanation);
+    info.schedule_ms = ms_since(start);
+    start = Clock::now();
+    info.lowered = lower(info.schedule, lower_options);
+  } catch (const std::exception& e) {
+    // Slow but right beats refusing; it is our fault and said so.
+    info.schedule = plain_schedule(task.work.workload, task.request);
+    info.explanation += std::string("plain loops, because the default schedule failed: ") + e.what() + "\n";
+    info.is_plain = true;
+    TS_LOG(kWarning) << "kernel " << info.name << " runs as plain loops: " << std::string(e.what()).substr(0, 300);
+    info.lowered = lower(info.schedule, lower_options);
+  }
   info.lowered.function.name = options.prefix + info.name;
   info.lower_ms = ms_since(start);
   start = Clock::now();
@@ -177,17 +188,13 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
   program.prefix = options.prefix;
   program.target = options.target;
   program.threads = options.threads;
-  if (!graph.dims.empty()) {
-    for (graph::NodeId id : graph.inputs)
-      if (!graph.node(id).types[0].is_static())
-        throw UserError("symbolic-dims", "input " + graph.value_name({id, 0}) + ": expected constant dims, got " + to_string(graph.node(id).types[0]) +
-                                             "; give sizes with --dim NAME=N");
-  }
   program.stats.nodes_in = static_cast<int>(graph.num_nodes());
   graph::PipelineOptions pipeline = graph::pipeline_options(*config(), options.opt_level);
   const std::vector<graph::PassRecord> records = graph::optimize(graph, pipeline);
   program.pass_records = records;
   program.stats.nodes_out = static_cast<int>(graph.num_nodes());
+  if (const graph::UnsupportedReport report = graph::unsupported_nodes(graph); !report.empty())
+    throw UnsupportedError(report.rows[0].id, "model: expected only what can be compiled, got these:\n" + to_string(report));
 
   std::string explanation;
   const std::vector<graph::Group> groups = fuse(graph, {options.opt_level > 0}, options.explain ? &explanation : nullptr);

@@ -32,6 +32,7 @@ struct CompiledKernel {
   std::string explanation;           ///< why this schedule
   double flops = 0;                  ///< Units: floating-point operations a call
   double bytes = 0;                  ///< Units: bytes read and written a call (each tensor once)
+  bool is_plain = false;             ///< the default schedule failed and plain loops took its place
   double schedule_ms = 0, lower_ms = 0, codegen_ms = 0;
   std::string assembly;              ///< when asked for
 };

@@ -131,7 +131,15 @@ Expr GraphImporter::input_dim(const std::string& input, int axis, const onnx::Te
     if (named) session_.used_dims.insert(dim.dim_param());
     return size->second;
   }
+  if (const auto shape = session_.options.input_shapes.find(input); shape != session_.options.input_shapes.end() && axis < static_cast<int>(shape->second.size()))
+    return shape->second[axis];
   return editor_.dim(named ? dim.dim_param() : place);
+}
+
+std::optional<Expr> GraphImporter::known_dim(const std::string& name) const {
+  for (const Var& dim : editor_.graph().dims)
+    if (dim.name() == name) return Expr(dim);
+  return std::nullopt;
 }
 
 std::optional<TensorType> GraphImporter::declared_type(const onnx::ValueInfoProto& info, bool is_input) {
@@ -144,8 +152,8 @@ std::optional<TensorType> GraphImporter::declared_type(const onnx::ValueInfoProt
   for (const auto& dim : type.tensor_type().shape().dim()) {
     if (is_input) result.shape.push_back(input_dim(info.name(), axis, dim));
     else if (dim.has_dim_value() && dim.dim_value() >= 0 && dim.dim_value() <= kMaxDim) result.shape.push_back(dim.dim_value());
-    else if (!dim.dim_param().empty()) result.shape.push_back(editor_.dim(dim.dim_param()));
-    else return std::nullopt;
+    else if (const auto known = known_dim(dim.dim_param())) result.shape.push_back(*known);
+    else return std::nullopt;  // a name that only the exporter understands would make the operators behind look unsupported
     ++axis;
   }
   return result;
