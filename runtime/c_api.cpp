@@ -68,7 +68,9 @@ void tensmith_library_close(tensmith_library* library) {
   });
 }
 
-const tensmith_api* tensmith_library_api(const tensmith_library* library) { return library ? library->module.api() : nullptr; }
+const tensmith_api* tensmith_library_api(const tensmith_library* library) {
+  return library ? library->module.api() : nullptr;
+}
 
 int32_t tensmith_library_create(const tensmith_library* library, int32_t num_threads, tensmith_instance** instance) {
   return guarded([&]() -> int32_t {

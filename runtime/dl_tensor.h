@@ -1,5 +1,6 @@
-/* A tensor as functions of a C interface exchange it. The layout is DLPack's DLTensor (version 0.x and 1.x), field by field, so a
- * pointer to a DLTensor may be passed as it is; the definition is our own so that nothing has to be installed. C89 but for stdint.h. */
+/* A tensor as functions of a C interface exchange it. The layout is DLPack's DLTensor (version 0.x and 1.x), field by
+ * field, so a pointer to a DLTensor may be passed as it is; the definition is our own so that nothing has to be
+ * installed. C89 but for stdint.h. */
 #ifndef TENSMITH_RUNTIME_DL_TENSOR_H
 #define TENSMITH_RUNTIME_DL_TENSOR_H
 

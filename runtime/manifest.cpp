@@ -8,7 +8,9 @@
 
 namespace tensmith {
 
-std::string manifest_path(const std::string& library) { return std::filesystem::path(library).replace_extension(".json").string(); }
+std::string manifest_path(const std::string& library) {
+  return std::filesystem::path(library).replace_extension(".json").string();
+}
 
 Result<Json> manifest_file_entry(const std::string& path) {
   Result<std::string> digest = sha256_file(path);
@@ -29,8 +31,9 @@ Result<bool> check_against_manifest(const std::string& path, const Json& manifes
     if (!actual) return actual.failure();
     for (const char* key : {"bytes", "sha256"})
       if (entry.value(key, Json()) != (*actual)[key])
-        return Failure{"manifest-mismatch", path + ": expected " + key + " " + entry.value(key, Json()).dump() + " as its manifest says, got " +
-                                                (*actual)[key].dump() + "; export it again or remove the manifest"};
+        return Failure{"manifest-mismatch", path + ": expected " + key + " " + entry.value(key, Json()).dump() +
+                                                " as its manifest says, got " + (*actual)[key].dump() +
+                                                "; export it again or remove the manifest"};
     return true;
   }
   return false;

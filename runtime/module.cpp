@@ -60,7 +60,8 @@ Result<std::vector<std::string>> prefixes_of(const std::string& path) {
   if (::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
     bytes = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, file, 0);
   ::close(file);
-  if (bytes == MAP_FAILED) return Failure{"bad-object", path + ": expected a shared library, got no regular file or an empty one"};
+  if (bytes == MAP_FAILED)
+    return Failure{"bad-object", path + ": expected a shared library, got no regular file or an empty one"};
   struct Unmap {
     void* bytes;
     size_t size;
@@ -71,14 +72,15 @@ Result<std::vector<std::string>> prefixes_of(const std::string& path) {
   Result<std::string> arch = elf_arch(view);
   if (!arch) return Failure{"bad-object", path + ": expected a shared library: " + arch.failure().message};
   if (*arch != Target::host().arch)
-    return Failure{"wrong-architecture", path + ": expected a library for " + Target::host().arch + ", got one for " + *arch +
-                                             "; compile for this machine's target"};
+    return Failure{"wrong-architecture", path + ": expected a library for " + Target::host().arch + ", got one for " +
+                                             *arch + "; compile for this machine's target"};
   Result<std::vector<std::string>> names = exported_symbols(view);
   if (!names) return Failure{"bad-object", path + ": expected a shared library: " + names.failure().message};
   std::vector<std::string> prefixes;
-  constexpr std::string_view kQuery = "_get_api";
+  constexpr std::string_view kQuery = "get_api";
   for (const std::string& name : *names)
-    if (name.size() > kQuery.size() && name.ends_with(kQuery)) prefixes.push_back(name.substr(0, name.size() - kQuery.size()));
+    if (name.size() > kQuery.size() && name.ends_with(kQuery))
+      prefixes.push_back(name.substr(0, name.size() - kQuery.size()));
   return prefixes;
 }
 
@@ -99,12 +101,15 @@ const char* error_id_of_code(int32_t code) {
 
 Result<Module> Module::load(const std::string& path, const LoadOptions& options) {
   char real[PATH_MAX];
-  if (!::realpath(path.c_str(), real)) return Failure{"cannot-read", path + ": cannot be read: " + std::strerror(errno)};
+  if (!::realpath(path.c_str(), real))
+    return Failure{"cannot-read", path + ": cannot be read: " + std::strerror(errno)};
   Result<std::vector<std::string>> prefixes = prefixes_of(path);
   if (!prefixes) return prefixes.failure();
   std::string list;
   for (const std::string& prefix : *prefixes) list += (list.empty() ? "" : ", ") + prefix;
-  if (prefixes->empty()) return Failure{"not-a-module", path + ": expected a library that tensmith made, got one without a function *_get_api"};
+  if (prefixes->empty())
+    return Failure{"not-a-module",
+                   path + ": expected a library that tensmith made, got one without a function *get_api"};
   std::string prefix = options.prefix;
   if (prefix.empty() && prefixes->size() == 1) prefix = prefixes->front();
   if (std::find(prefixes->begin(), prefixes->end(), prefix) == prefixes->end())
@@ -124,7 +129,7 @@ Result<Module> Module::load(const std::string& path, const LoadOptions& options)
     const char* why = ::dlerror();
     return Failure{"cannot-load", path + ": cannot be loaded: " + (why ? why : "unknown reason")};
   }
-  auto get_api = reinterpret_cast<tensmith_get_api>(::dlsym(state->library, (prefix + "_get_api").c_str()));
+  auto get_api = reinterpret_cast<tensmith_get_api>(::dlsym(state->library, (prefix + "get_api").c_str()));
   state->api = get_api ? get_api(TENSMITH_ABI_VERSION) : nullptr;
   if (!state->api || state->api->version != TENSMITH_ABI_VERSION || state->api->size < sizeof(tensmith_api) ||
       state->api->model->abi_version != TENSMITH_ABI_VERSION)
@@ -133,7 +138,8 @@ Result<Module> Module::load(const std::string& path, const LoadOptions& options)
   return Module(std::move(state));
 }
 
-Result<Module> Module::from_memory(const ModelDescription& description, const std::function<const void*(const std::string&)>& resolve,
+Result<Module> Module::from_memory(const ModelDescription& description,
+                                   const std::function<const void*(const std::string&)>& resolve,
                                    std::shared_ptr<const void> code) {
   Result<LoadedModel> loaded = LoadedModel::load(description, resolve);
   if (!loaded) return loaded.failure();
@@ -159,7 +165,8 @@ struct Instance::State {
 
   const tensmith_api& api() const { return *module->api; }
   Failure failure(int32_t code) const {
-    if (code == TENSMITH_BUSY) return {error_id_of_code(code), std::string(model->name) + ": the instance is running in another thread"};
+    if (code == TENSMITH_BUSY)
+      return {error_id_of_code(code), std::string(model->name) + ": the instance is running in another thread"};
     return {error_id_of_code(code), api().last_error(instance)};
   }
 };
@@ -174,7 +181,8 @@ Result<Instance> Module::create(const InstanceOptions& given) const {
   char error[512] = "";
   tensmith_options options = {};
   options.size = sizeof options;
-  options.flags = (given.verify_weights ? TENSMITH_VERIFY_WEIGHTS : 0) | (given.copy_weights ? TENSMITH_COPY_WEIGHTS : 0) |
+  options.flags = (given.verify_weights ? TENSMITH_VERIFY_WEIGHTS : 0) |
+                  (given.copy_weights ? TENSMITH_COPY_WEIGHTS : 0) |
                   (config()->huge_pages ? 0 : TENSMITH_NO_HUGE_PAGES);
   options.num_threads = given.threads;
   const int64_t spin = std::min<int64_t>(config()->spin_us, 1000000);
@@ -197,7 +205,8 @@ Result<Instance> Module::create(const InstanceOptions& given) const {
 namespace {
 
 Failure wrong_count(const tensmith_model& model, const char* what, int32_t expected, size_t got) {
-  return {"bad-tensor", std::string(model.name) + ": expected " + std::to_string(expected) + " " + what + ", got " + std::to_string(got)};
+  return {"bad-tensor", std::string(model.name) + ": expected " + std::to_string(expected) + " " + what + ", got " +
+                            std::to_string(got)};
 }
 
 }  // namespace
@@ -223,7 +232,8 @@ Result<std::vector<std::vector<int64_t>>> Instance::output_shapes(std::span<Host
   for (int32_t i = 0; i < s.model->num_outputs; ++i) {
     std::vector<int64_t> shape(static_cast<size_t>(s.model->outputs[i].ndim));
     int64_t none = 0;  // a scalar's shape has no address
-    if (int32_t code = s.api().output_shape(s.instance, s.inputs.data(), i, shape.empty() ? &none : shape.data()); code != TENSMITH_OK)
+    if (int32_t code = s.api().output_shape(s.instance, s.inputs.data(), i, shape.empty() ? &none : shape.data());
+        code != TENSMITH_OK)
       return s.failure(code);
     shapes.push_back(std::move(shape));
   }
@@ -257,7 +267,9 @@ std::unique_ptr<Profiler> Instance::make_profiler() const {
 }
 
 const tensmith_model& Instance::model() const { return *state_->model; }
-const tensmith_variant& Instance::variant() const { return state_->model->variants[state_->api().variant(state_->instance)]; }
+const tensmith_variant& Instance::variant() const {
+  return state_->model->variants[state_->api().variant(state_->instance)];
+}
 int Instance::threads() const { return state_->api().threads(state_->instance); }
 
 }  // namespace tensmith

@@ -1,4 +1,5 @@
-/// Programs ready to run: exported libraries loaded from files, and programs compiled in this process, behind one class.
+/// Programs ready to run: exported libraries loaded from files, and programs compiled in this process, behind one
+/// class.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct InstanceOptions {
 /// How a library is loaded.
 struct LoadOptions {
   bool verify = true;  ///< Compare with the manifest beside the library, if there is one. Cost: 1 ms per MB.
-  std::string prefix;  ///< Which program, if the library holds several; "": the only one.
+  std::string prefix;  ///< Which program, such as "net_", if the library holds several; "": the only one.
 };
 
 class Module;
@@ -64,11 +65,13 @@ class Instance {
 class Module {
  public:
   /// Loads an exported library. It is machine code and runs with this process's rights: load only what you trust.
-  /// Errors: cannot-read, bad-object (no ELF file), wrong-architecture, not-a-module, abi-mismatch, manifest-mismatch, cannot-load.
+  /// Errors: cannot-read, bad-object (no ELF file), wrong-architecture, not-a-module, abi-mismatch, manifest-mismatch,
+  /// cannot-load.
   static Result<Module> load(const std::string& path, const LoadOptions& options = {});
   /// A program compiled in this process. `code` keeps what `resolve` gives addresses into (functions, weights) alive.
   /// Errors: undefined-symbol.
-  static Result<Module> from_memory(const ModelDescription& description, const std::function<const void*(const std::string&)>& resolve,
+  static Result<Module> from_memory(const ModelDescription& description,
+                                    const std::function<const void*(const std::string&)>& resolve,
                                     std::shared_ptr<const void> code);
 
   const tensmith_model& model() const;

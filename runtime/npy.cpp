@@ -94,8 +94,9 @@ class DictReader {
       d.remove_prefix(1);
     }
     static constexpr std::pair<std::string_view, DType> kTypes[] = {
-        {"b1", kBool},   {"i1", kInt8},    {"i2", kInt16},   {"i4", kInt32},   {"i8", kInt64},   {"u1", kUInt8},    {"u2", kUInt16},
-        {"u4", kUInt32}, {"u8", kUInt64},  {"f2", kFloat16}, {"f4", kFloat32}, {"f8", kFloat64}, {"V2", kBFloat16},
+        {"b1", kBool},    {"i1", kInt8},    {"i2", kInt16},    {"i4", kInt32},  {"i8", kInt64},
+        {"u1", kUInt8},   {"u2", kUInt16},  {"u4", kUInt32},   {"u8", kUInt64}, {"f2", kFloat16},
+        {"f4", kFloat32}, {"f8", kFloat64}, {"V2", kBFloat16},
     };
     for (const auto& [name, type] : kTypes)
       if (d == name) {
@@ -174,8 +175,8 @@ Result<HostTensor> parse_npy(std::string_view bytes, const std::string& where) {
   if (!expected) return Failure{expected.failure().id, where + ": " + expected.failure().message};
   const std::string_view data = bytes.substr(start + length);
   if (static_cast<uint64_t>(*expected) != data.size())
-    return bad("expected " + std::to_string(*expected) + " bytes of data for shape " + shape_to_string(header.shape) + " of " +
-               to_string(header.dtype) + ", got " + std::to_string(data.size()));
+    return bad("expected " + std::to_string(*expected) + " bytes of data for shape " + shape_to_string(header.shape) +
+               " of " + to_string(header.dtype) + ", got " + std::to_string(data.size()));
   HostTensor tensor;
   if (header.fortran && header.shape.size() > 1) {
     tensor = transpose_from_fortran(data.data(), header.shape, header.dtype);
@@ -197,7 +198,8 @@ Result<HostTensor> read_npy(const std::string& path, int64_t limit) {
 
 Result<std::string> npy_bytes(const HostTensor& tensor) {
   const std::string descr = descr_of(tensor.dtype());
-  if (descr.empty()) return Failure{"bad-npy", "npy: NumPy has no dtype " + to_string(tensor.dtype()) + "; cast it first"};
+  if (descr.empty())
+    return Failure{"bad-npy", "npy: NumPy has no dtype " + to_string(tensor.dtype()) + "; cast it first"};
   std::string shape;
   for (int64_t dim : tensor.shape()) shape += std::to_string(dim) + ", ";
   if (tensor.shape().size() > 1) shape.resize(shape.size() - 2);

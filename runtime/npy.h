@@ -8,9 +8,9 @@
 
 namespace tensmith {
 
-/// Reads a tensor: format versions 1 to 3, C and Fortran order, little and big endian, bool, signed and unsigned integers, float16,
-/// float32, float64, and bfloat16 (two-byte void, as ml_dtypes writes it). The result is row-major in the machine's byte order.
-/// Errors: bad-npy (says what was expected), cannot-read, file-too-large, shape-overflow.
+/// Reads a tensor: format versions 1 to 3, C and Fortran order, little and big endian, bool, signed and unsigned
+/// integers, float16, float32, float64, and bfloat16 (two-byte void, as ml_dtypes writes it). The result is row-major
+/// in the machine's byte order. Errors: bad-npy (says what was expected), cannot-read, file-too-large, shape-overflow.
 Result<HostTensor> read_npy(const std::string& path, int64_t limit = int64_t{1} << 36);
 /// The same from memory; `where` stands in front of messages.
 Result<HostTensor> parse_npy(std::string_view bytes, const std::string& where);

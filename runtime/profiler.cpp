@@ -51,9 +51,10 @@ std::vector<Profiler::Row> Profiler::rows() const {
     const Sum& sum = sums_[i];
     if (sum.calls == 0) continue;
     const double mean_ns = std::max(static_cast<double>(sum.total_ns) / static_cast<double>(sum.calls), 1.0);
-    rows.push_back({kernels_[i].name, sum.calls, static_cast<double>(sum.total_ns) * 1e-3, static_cast<double>(sum.min_ns) * 1e-3,
-                    whole ? 100.0 * static_cast<double>(sum.total_ns) / static_cast<double>(whole) : 0, kernels_[i].flops / mean_ns,
-                    kernels_[i].bytes / mean_ns});
+    rows.push_back({kernels_[i].name, sum.calls, static_cast<double>(sum.total_ns) * 1e-3,
+                    static_cast<double>(sum.min_ns) * 1e-3,
+                    whole ? 100.0 * static_cast<double>(sum.total_ns) / static_cast<double>(whole) : 0,
+                    kernels_[i].flops / mean_ns, kernels_[i].bytes / mean_ns});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.total_us > b.total_us; });
   return rows;
@@ -64,8 +65,8 @@ std::string Profiler::table(int limit) const {
   size_t width = 6;
   for (const Row& row : all) width = std::max(width, std::min<size_t>(row.name.size(), 60));
   char line[256];
-  std::snprintf(line, sizeof line, "%-*s %8s %12s %12s %6s %10s %8s\n", static_cast<int>(width), "kernel", "calls", "mean us", "min us", "%",
-                "GFLOP/s", "GB/s");
+  std::snprintf(line, sizeof line, "%-*s %8s %12s %12s %6s %10s %8s\n", static_cast<int>(width), "kernel", "calls",
+                "mean us", "min us", "%", "GFLOP/s", "GB/s");
   std::string text = line;
   auto figure = [](double value) {
     char digits[32];
@@ -75,15 +76,15 @@ std::string Profiler::table(int limit) const {
   const size_t shown = limit > 0 ? std::min(all.size(), static_cast<size_t>(limit)) : all.size();
   for (size_t i = 0; i < shown; ++i) {
     const Row& row = all[i];
-    std::snprintf(line, sizeof line, "%-*.60s %8lld %12.1f %12.1f %6.1f %10s %8s\n", static_cast<int>(width), row.name.c_str(),
-                  static_cast<long long>(row.calls), row.total_us / static_cast<double>(row.calls), row.min_us, row.percent,
-                  figure(row.gflops).c_str(), figure(row.gbytes).c_str());
+    std::snprintf(line, sizeof line, "%-*.60s %8lld %12.1f %12.1f %6.1f %10s %8s\n", static_cast<int>(width),
+                  row.name.c_str(), static_cast<long long>(row.calls), row.total_us / static_cast<double>(row.calls),
+                  row.min_us, row.percent, figure(row.gflops).c_str(), figure(row.gbytes).c_str());
     text += line;
   }
   if (shown < all.size()) text += "... and " + std::to_string(all.size() - shown) + " more\n";
   if (runs_) {
-    std::snprintf(line, sizeof line, "%-*s %8lld %12.1f\n", static_cast<int>(width), "outside of kernels", static_cast<long long>(runs_),
-                  outside_us() / static_cast<double>(runs_));
+    std::snprintf(line, sizeof line, "%-*s %8lld %12.1f\n", static_cast<int>(width), "outside of kernels",
+                  static_cast<long long>(runs_), outside_us() / static_cast<double>(runs_));
     text += line;
   }
   return text;

@@ -62,8 +62,10 @@ template <typename T>
 int64_t saturate_to_int(double value) {
   if (std::isnan(value)) return 0;
   // The limits as doubles may round up to one past the largest value, hence >=.
-  if (value >= static_cast<double>(std::numeric_limits<T>::max())) return static_cast<int64_t>(std::numeric_limits<T>::max());
-  if (value <= static_cast<double>(std::numeric_limits<T>::min())) return static_cast<int64_t>(std::numeric_limits<T>::min());
+  if (value >= static_cast<double>(std::numeric_limits<T>::max()))
+    return static_cast<int64_t>(std::numeric_limits<T>::max());
+  if (value <= static_cast<double>(std::numeric_limits<T>::min()))
+    return static_cast<int64_t>(std::numeric_limits<T>::min());
   return static_cast<int64_t>(static_cast<T>(value));
 }
 
@@ -80,7 +82,8 @@ HostMemory::HostMemory(int64_t bytes) : size_(bytes) {
   void* p = nullptr;
   if (checked_add(bytes, 2 * kBufferAlignment + alignment, &padded))
     p = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(padded / alignment * alignment));
-  if (!p) throw DeviceError("out-of-memory", "memory: expected " + std::to_string(bytes) + " bytes, the system gives none");
+  if (!p)
+    throw DeviceError("out-of-memory", "memory: expected " + std::to_string(bytes) + " bytes, the system gives none");
   if (huge) ::madvise(p, static_cast<size_t>(padded / alignment * alignment), MADV_HUGEPAGE);
   data_.reset(p);
 }
@@ -95,17 +98,21 @@ HostTensor::HostTensor(std::vector<int64_t> shape, DType dtype) : shape_(std::mo
   std::memset(data_, 0, static_cast<size_t>(*bytes));
 }
 
-HostTensor::HostTensor(Borrowed, void* data, std::vector<int64_t> shape, DType dtype) : shape_(std::move(shape)), dtype_(dtype), data_(data) {
+HostTensor::HostTensor(Borrowed, void* data, std::vector<int64_t> shape, DType dtype)
+    : shape_(std::move(shape)), dtype_(dtype), data_(data) {
   Result<int64_t> bytes = byte_count(shape_, dtype);
   if (!bytes) throw UserError(bytes.failure().id, bytes.failure().message);
   size_ = *element_count(shape_);
 }
 
-HostTensor HostTensor::view(void* data, std::vector<int64_t> shape, DType dtype) { return HostTensor(Borrowed{}, data, std::move(shape), dtype); }
+HostTensor HostTensor::view(void* data, std::vector<int64_t> shape, DType dtype) {
+  return HostTensor(Borrowed{}, data, std::move(shape), dtype);
+}
 
 HostTensor HostTensor::from_values(std::vector<int64_t> shape, DType dtype, std::span<const double> values) {
   HostTensor t(std::move(shape), dtype);
-  TS_CHECK(static_cast<int64_t>(values.size()) == t.size()) << values.size() << " values for " << shape_to_string(t.shape());
+  TS_CHECK(static_cast<int64_t>(values.size()) == t.size())
+      << values.size() << " values for " << shape_to_string(t.shape());
   for (int64_t i = 0; i < t.size(); ++i) t.set(i, values[static_cast<size_t>(i)]);
   return t;
 }
@@ -172,10 +179,12 @@ tensmith_tensor HostTensor::dl() {
 }
 
 std::string check_dense_dl(const tensmith_tensor& t, std::span<const int64_t> shape, DType dtype) {
-  if (t.device_type != TENSMITH_DEVICE_CPU) return "expected memory of the CPU, got device type " + std::to_string(t.device_type);
+  if (t.device_type != TENSMITH_DEVICE_CPU)
+    return "expected memory of the CPU, got device type " + std::to_string(t.device_type);
   const DType got{static_cast<DType::Code>(t.dtype_code), t.dtype_bits, t.dtype_lanes};
   if (got != dtype) return "expected dtype " + to_string(dtype) + ", got " + to_string(got);
-  if (t.ndim < 0 || t.ndim > kMaxRank || (t.ndim > 0 && !t.shape)) return "expected a shape, got " + std::to_string(t.ndim) + " dimensions";
+  if (t.ndim < 0 || t.ndim > kMaxRank || (t.ndim > 0 && !t.shape))
+    return "expected a shape, got " + std::to_string(t.ndim) + " dimensions";
   const std::span<const int64_t> got_shape(t.shape, static_cast<size_t>(t.ndim));
   if (!std::equal(shape.begin(), shape.end(), got_shape.begin(), got_shape.end()))
     return "expected shape " + shape_to_string(shape) + ", got " + shape_to_string(got_shape);
@@ -192,11 +201,14 @@ std::string check_dense_dl(const tensmith_tensor& t, std::span<const int64_t> sh
 
 Result<HostTensor> copy_from_dl(const tensmith_tensor& source) {
   auto bad = [](const std::string& text) { return Failure{"bad-tensor", "tensor: " + text}; };
-  if (source.device_type != TENSMITH_DEVICE_CPU) return bad("expected memory of the CPU, got device type " + std::to_string(source.device_type));
-  if (source.ndim < 0 || source.ndim > kMaxRank || (source.ndim > 0 && !source.shape)) return bad("expected a shape of at most 64 dimensions");
+  if (source.device_type != TENSMITH_DEVICE_CPU)
+    return bad("expected memory of the CPU, got device type " + std::to_string(source.device_type));
+  if (source.ndim < 0 || source.ndim > kMaxRank || (source.ndim > 0 && !source.shape))
+    return bad("expected a shape of at most 64 dimensions");
   const DType dtype{static_cast<DType::Code>(source.dtype_code), source.dtype_bits, source.dtype_lanes};
   if (Result<DType> known = parse_dtype(to_string(dtype)); !known || dtype == kHandle || !dtype.is_scalar())
-    return bad("unknown element type code " + std::to_string(source.dtype_code) + ", bits " + std::to_string(source.dtype_bits));
+    return bad("unknown element type code " + std::to_string(source.dtype_code) + ", bits " +
+               std::to_string(source.dtype_bits));
   const std::vector<int64_t> shape(source.shape, source.shape + source.ndim);
   if (Result<int64_t> bytes = byte_count(shape, dtype); !bytes) return bytes.failure();
   HostTensor out(shape, dtype);
@@ -221,7 +233,8 @@ Result<HostTensor> copy_from_dl(const tensmith_tensor& source) {
 
 Result<void> fill(HostTensor& tensor, std::string_view how, std::string_view name) {
   auto bad = [&] {
-    return Failure{"bad-fill", "input " + std::string(name) + ": expected zeros, ones, random:SEED or random:SEED:LOW:HIGH, got '" +
+    return Failure{"bad-fill", "input " + std::string(name) +
+                                   ": expected zeros, ones, random:SEED or random:SEED:LOW:HIGH, got '" +
                                    std::string(how) + "'"};
   };
   if (how == "zeros" || how == "ones") {
@@ -244,7 +257,9 @@ Result<void> fill(HostTensor& tensor, std::string_view how, std::string_view nam
   double low = 0, high = 0;
   if (!number(words[0], seed) || (words.size() != 1 && words.size() != 3)) return bad();
   const bool ranged = words.size() == 3;
-  if (ranged && (!number(words[1], low) || !number(words[2], high) || !(low <= high) || !std::isfinite(low) || !std::isfinite(high))) return bad();
+  if (ranged && (!number(words[1], low) || !number(words[2], high) || !(low <= high) || !std::isfinite(low) ||
+                 !std::isfinite(high)))
+    return bad();
   Rng rng(static_cast<uint64_t>(seed), name);
   const DType dtype = tensor.dtype();
   if (dtype.is_float()) {

@@ -18,8 +18,8 @@ namespace tensmith {
 /// Alignment of every buffer that we allocate; what generated code may assume of its own arena and constants.
 inline constexpr int64_t kBufferAlignment = 64;
 
-/// Memory aligned to kBufferAlignment, or to 2 MiB with a request for huge pages from 4 MiB on (measured: 35 % more DRAM
-/// bandwidth for one thread). Its content is not initialised. Errors: out-of-memory (DeviceError).
+/// Memory aligned to kBufferAlignment, or to 2 MiB with a request for huge pages from 4 MiB on (measured: 35 % more
+/// DRAM bandwidth for one thread). Its content is not initialised. Errors: out-of-memory (DeviceError).
 class HostMemory {
  public:
   HostMemory() = default;
@@ -99,9 +99,9 @@ Result<HostTensor> copy_from_dl(const tensmith_tensor& source);
 std::string check_dense_dl(const tensmith_tensor& t, std::span<const int64_t> shape, DType dtype);
 
 /// Fills by a text of the command line: `zeros`, `ones`, `random:SEED`, `random:SEED:LOW:HIGH` (uniform).
-/// `random` draws floats from the standard normal distribution; bool and integers of 32 and 64 bits from {0, 1}, which are
-/// valid as masks, indices and token types; integers of 8 and 16 bits from all values of 8 bits.
-/// `name` is the tensor's: each name has its own sequence. Errors: bad-fill.
+/// `random` draws floats from the standard normal distribution; bool and integers of 32 and 64 bits from {0, 1}, which
+/// are valid as masks, indices and token types; integers of 8 and 16 bits from all values of 8 bits. `name` is the
+/// tensor's: each name has its own sequence. Errors: bad-fill.
 Result<void> fill(HostTensor& tensor, std::string_view how, std::string_view name);
 
 }  // namespace tensmith

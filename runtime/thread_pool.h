@@ -14,7 +14,8 @@ namespace tensmith {
 /// Cost: a hand-off to a spinning worker takes well under a microsecond; nothing is allocated.
 class ThreadPool {
  public:
-  /// `threads` includes the caller; 0 = usable cores (affinity mask and control-group quota). Errors: out-of-memory (DeviceError).
+  /// `threads` includes the caller; 0 = usable cores (affinity mask and control-group quota). Errors: out-of-memory
+  /// (DeviceError).
   explicit ThreadPool(int threads = 0);
 
   int threads() const { return tensmith_pool_threads(pool_.get()); }

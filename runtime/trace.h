@@ -36,7 +36,8 @@ class Trace {
 /// Adds a span from construction to destruction; a null trace costs nothing.
 class ScopedSpan {
  public:
-  ScopedSpan(Trace* trace, std::string name, std::string category) : trace_(trace), name_(std::move(name)), category_(std::move(category)) {}
+  ScopedSpan(Trace* trace, std::string name, std::string category)
+      : trace_(trace), name_(std::move(name)), category_(std::move(category)) {}
   ScopedSpan(const ScopedSpan&) = delete;
   ScopedSpan& operator=(const ScopedSpan&) = delete;
   ~ScopedSpan();

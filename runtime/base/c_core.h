@@ -1,5 +1,5 @@
-/* Linkage of the parts in C: external functions of the tool; static ones inside the single support object of an exported library,
- * which defines TS_C_API before it includes all sources (runtime/export/support.c). */
+/* Linkage of the parts in C: external functions of the tool; static ones inside the single support object of an
+ * exported library, which defines TS_C_API before it includes all sources (runtime/export/support.c). */
 #ifndef TENSMITH_RUNTIME_BASE_C_CORE_H
 #define TENSMITH_RUNTIME_BASE_C_CORE_H
 

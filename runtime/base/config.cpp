@@ -11,20 +11,25 @@ namespace tensmith {
 namespace {
 
 const Switch kTable[] = {
-    {"log", "LEVEL", "", "error, warning, info, debug or trace, and rules such as lower/vectorize=trace, separated by commas", &Config::log},
+    {"log", "LEVEL", "",
+     "error, warning, info, debug or trace, and rules such as lower/vectorize=trace, separated by commas",
+     &Config::log},
     {"log-json", "", "", "write the log as JSON lines", &Config::log_json},
-    {"print-ir", "WHEN", "after-change|after-each|after:|before:", "print loop IR after changes, after each pass or around one pass",
-     &Config::print_ir},
-    {"print-graph", "WHEN", "after-change|after-each|after:|before:", "print the graph after changes, after each pass or around one pass",
-     &Config::print_graph},
+    {"print-ir", "WHEN", "after-change|after-each|after:|before:",
+     "print loop IR after changes, after each pass or around one pass", &Config::print_ir},
+    {"print-graph", "WHEN", "after-change|after-each|after:|before:",
+     "print the graph after changes, after each pass or around one pass", &Config::print_graph},
     {"print-schedule", "FORM", "steps|cpp|json|loops", "print each kernel's schedule", &Config::print_schedule},
-    {"explain", "WHAT", "", "give reasons for decisions: fusion, schedule, layout, memory, tuning, separated by commas", &Config::explain},
-    {"dump", "DIR", "", "write numbered files of every stage (graph, loop IR, .ll, .s, .o) into a folder", &Config::dump},
+    {"explain", "WHAT", "", "give reasons for decisions: fusion, schedule, layout, memory, tuning, separated by commas",
+     &Config::explain},
+    {"dump", "DIR", "", "write numbered files of every stage (graph, loop IR, .ll, .s, .o) into a folder",
+     &Config::dump},
     {"filter", "TEXT", "", "print and dump only kernels whose name contains the text", &Config::filter},
     {"time-passes", "", "", "print the time of each pass", &Config::time_passes},
     {"profile", "FILE", "", "write a Chrome trace of compilation and run", &Config::profile},
     {"stop-after", "PASS", "", "end compilation after that pass and print its result", &Config::stop_after},
-    {"pass-limit", "N", "", "run only the first N optional passes, -1 for all: bisects a wrong result", &Config::pass_limit},
+    {"pass-limit", "N", "", "run only the first N optional passes, -1 for all: bisects a wrong result",
+     &Config::pass_limit},
     {"disable-pass", "PASS", "", "leave out optional passes, separated by commas", &Config::disable_pass},
     {"verify-each", "", "", "verify the IR after each pass", &Config::verify_each},
     {"check", "", "", "compare each kernel's result with the reference interpreter", &Config::check},
@@ -81,7 +86,8 @@ Result<void> assign(const Switch& s, const std::string& where, std::string_view 
               if (error != std::errc() || end != value.data() + value.size()) return bad("a number of 64 bits");
               // Only the pass limit knows "none" as -1, and any seed is good.
               const bool any_sign = field == &Config::seed;
-              if (number < (any_sign ? INT64_MIN : field == &Config::pass_limit ? -1 : 0)) return bad("a number that is not negative");
+              if (number < (any_sign ? INT64_MIN : field == &Config::pass_limit ? -1 : 0))
+                return bad("a number that is not negative");
               config.*field = number;
               return {};
             },
@@ -181,7 +187,8 @@ std::string Config::get(std::string_view name) const {
 }
 
 std::string help_debug() {
-  std::string text = "Switches; each can also be set by its environment variable TENSMITH_NAME (dashes become underscores).\n";
+  std::string text =
+      "Switches; each can also be set by its environment variable TENSMITH_NAME (dashes become underscores).\n";
   for (const Switch& s : kTable) {
     std::string left = std::string("  --") + s.name + (*s.value ? std::string("=") + s.value : "");
     left.resize(std::max<size_t>(left.size() + 2, 30), ' ');
@@ -197,7 +204,8 @@ std::vector<std::string> unknown_environment_names() {
     std::string_view text = *entry;
     if (!text.starts_with("TENSMITH_")) continue;
     text = text.substr(0, text.find('='));
-    if (std::none_of(std::begin(kTable), std::end(kTable), [&](const Switch& s) { return environment_name(s.name) == text; }))
+    if (std::none_of(std::begin(kTable), std::end(kTable),
+                     [&](const Switch& s) { return environment_name(s.name) == text; }))
       unknown.emplace_back(text);
   }
   std::sort(unknown.begin(), unknown.end());

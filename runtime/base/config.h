@@ -1,4 +1,5 @@
-/// The one table of switches for seeing inside: each is a flag `--name=value` and an environment variable TENSMITH_NAME.
+/// The one table of switches for seeing inside: each is a flag `--name=value` and an environment variable
+/// TENSMITH_NAME.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct Config {
   std::string print_ir;          ///< Loop IR: "after-change", "after-each", "after:PASS", "before:PASS".
   std::string print_graph;       ///< Graph, same values.
   std::string print_schedule;    ///< Schedules: "steps", "cpp", "json", "loops".
-  std::string explain;           ///< Decisions: "fusion", "schedule", "layout", "memory", "tuning", separated by commas.
+  std::string explain;  ///< Decisions: "fusion", "schedule", "layout", "memory", "tuning", separated by commas.
   std::string dump;              ///< Folder for numbered files of every stage.
   std::string filter;            ///< Only kernels whose name contains this text are printed and dumped.
   bool time_passes = false;      ///< Table of the time of each pass.

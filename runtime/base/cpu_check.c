@@ -1,4 +1,5 @@
-/* Reads cpuid and XCR0 (x86) or the auxiliary vector (AArch64). Plain C without allocation: part of exported libraries. */
+/* Reads cpuid and XCR0 (x86) or the auxiliary vector (AArch64). Plain C without allocation: part of exported libraries.
+ */
 #include "runtime/base/cpu_check.h"
 
 #if defined(__x86_64__)

@@ -8,8 +8,8 @@ constexpr uint32_t kYmm = 0x6;    // SSE and AVX state
 constexpr uint32_t kZmm = 0xe6;   // and opmask, upper halves, zmm16 to zmm31
 constexpr uint32_t kTile = 0x60000;  // AMX
 
-constexpr CpuFeature cpuid(const char* name, int level, const char* needs, uint32_t leaf, uint32_t subleaf, char reg, uint32_t bit,
-                           uint32_t xcr0 = 0) {
+constexpr CpuFeature cpuid(const char* name, int level, const char* needs, uint32_t leaf, uint32_t subleaf, char reg,
+                           uint32_t bit, uint32_t xcr0 = 0) {
   uint32_t index = reg == 'a' ? 0 : reg == 'b' ? 1 : reg == 'c' ? 2 : 3;
   return {{name, TENSMITH_CPUID, leaf, subleaf, index, bit, xcr0}, level, needs};
 }
@@ -22,7 +22,8 @@ constexpr uint32_t kExt = 0x80000001;
 }  // namespace
 
 const std::vector<CpuFeature>& x86_features() {
-  // Each row stands after what it needs. Source: Intel SDM volume 2 (CPUID), AMD APM volume 3, x86-64 psABI for the levels.
+  // Each row stands after what it needs. Source: Intel SDM volume 2 (CPUID), AMD APM volume 3, x86-64 psABI for the
+  // levels.
   static const std::vector<CpuFeature> table = {
       cpuid("sse2", 1, "", 1, 0, 'd', 26),
       cpuid("cx16", 2, "", 1, 0, 'c', 13),
@@ -77,7 +78,9 @@ const std::vector<CpuFeature>& aarch64_features() {
   return table;
 }
 
-const std::vector<CpuFeature>& cpu_features(std::string_view arch) { return arch == "aarch64" ? aarch64_features() : x86_features(); }
+const std::vector<CpuFeature>& cpu_features(std::string_view arch) {
+  return arch == "aarch64" ? aarch64_features() : x86_features();
+}
 
 namespace {
 
@@ -91,8 +94,8 @@ namespace {
 }  // namespace
 
 const std::vector<CpuKind>& cpu_kinds() {
-  // Caches: data L1 and L2 of one core, L3 that one core can fill. For the plain levels: what such machines have at least.
-  // Source: vendors' optimisation manuals; LLVM's X86.td for the feature sets.
+  // Caches: data L1 and L2 of one core, L3 that one core can fill. For the plain levels: what such machines have at
+  // least. Source: vendors' optimisation manuals; LLVM's X86.td for the feature sets.
   static const std::vector<CpuKind> table = {
       {"x86-64", "x86_64", 1, "", 128, 1, 32, 256, 4096},
       {"x86-64-v2", "x86_64", 2, "", 128, 1, 32, 256, 4096},

@@ -1,4 +1,5 @@
-/* A CPU feature that generated code needs, as data: where the CPU states it. Part of the header of every exported library. */
+/* A CPU feature that generated code needs, as data: where the CPU states it. Part of the header of every exported
+ * library. */
 #ifndef TENSMITH_RUNTIME_BASE_CPU_REQUIREMENT_H
 #define TENSMITH_RUNTIME_BASE_CPU_REQUIREMENT_H
 

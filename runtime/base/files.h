@@ -24,7 +24,8 @@ class AtomicFile {
   Result<void> write(std::string_view text) { return write(text.data(), text.size()); }
   /// Makes the file executable for those who may read it (libraries do not need it, programs do).
   void set_executable() { executable_ = true; }
-  /// Flushes to disk and renames. Errors: cannot-write; then the old file is still there.
+  /// Closes and renames. Whole or not at all if this process dies; after a power failure the file system decides (an
+  /// fsync would cost more than a compilation). Errors: cannot-write; then the old file is still there.
   Result<void> commit();
 
  private:

@@ -43,7 +43,8 @@ Id cpu_id() {
   return id;
 }
 
-/// Data or unified cache sizes by level from the CPU itself: leaf 4 (Intel), 0x8000001d (AMD). Needed where /sys is hidden.
+/// Data or unified cache sizes by level from the CPU itself: leaf 4 (Intel), 0x8000001d (AMD). Needed where /sys is
+/// hidden.
 void cpuid_caches(int64_t size[4]) {
   const unsigned leaf = cpu_id().vendor == "AuthenticAMD" ? 0x8000001du : 4u;
   for (unsigned i = 0; i < 8; ++i) {
@@ -89,7 +90,10 @@ const char* host_cpu_kind(const std::vector<std::string>& features) {
     if (id.family == 23) return id.model >= 0x30 ? "znver2" : "znver1";
   }
   if (id.vendor == "GenuineIntel") {
-    if (has("avx512fp16")) return id.model == 0xad || id.model == 0xae ? "graniterapids" : id.model == 0xcf ? "emeraldrapids" : "sapphirerapids";
+    if (has("avx512fp16"))
+      return id.model == 0xad || id.model == 0xae ? "graniterapids"
+             : id.model == 0xcf                   ? "emeraldrapids"
+                                                  : "sapphirerapids";
     if (has("avx512bf16")) return "cooperlake";
     if (has("avx512vbmi2")) {
       if (id.model == 0x6a || id.model == 0x6c) return "icelake-server";
@@ -101,7 +105,8 @@ const char* host_cpu_kind(const std::vector<std::string>& features) {
     if (has("avx512f")) return "skylake-avx512";
     if (has("avxvnniint8")) return "arrowlake";
     if (has("avxvnni")) return id.model == 0x97 || id.model == 0x9a ? "alderlake" : "raptorlake";
-    if (has("avx2")) return id.model == 0x3c || id.model == 0x3f || id.model == 0x45 || id.model == 0x46 ? "haswell" : "skylake";
+    if (has("avx2"))
+      return id.model == 0x3c || id.model == 0x3f || id.model == 0x45 || id.model == 0x46 ? "haswell" : "skylake";
     if (has("f16c")) return "ivybridge";
     if (has("avx")) return "sandybridge";
     if (has("sse4.2")) return "nehalem";
@@ -122,7 +127,8 @@ void host_caches(Target& target) {
   if (size[1] >= 8 << 10 && size[1] <= 1 << 20) target.l1_bytes = size[1];
   if (size[2] >= 64 << 10 && size[2] <= 64 << 20) target.l2_bytes = size[2];
   if (size[3] >= 1 << 20 && size[3] <= int64_t{4} << 30) target.l3_bytes = size[3];
-  if (int64_t line = std::atoll(first_line("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size").c_str()); line >= 16 && line <= 1024)
+  if (int64_t line = std::atoll(first_line("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size").c_str());
+      line >= 16 && line <= 1024)
     target.line_bytes = line;
 }
 

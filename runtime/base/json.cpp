@@ -66,9 +66,11 @@ Json json_header(const Provenance& from) {
 
 Result<Json> parse_json(std::string_view text, int64_t limit) {
   if (static_cast<int64_t>(text.size()) > limit)
-    return Failure{"bad-json", "json: expected at most " + std::to_string(limit) + " bytes, got " + std::to_string(text.size())};
+    return Failure{"bad-json",
+                   "json: expected at most " + std::to_string(limit) + " bytes, got " + std::to_string(text.size())};
   if (int depth = depth_of(text); depth > kMaxDepth)
-    return Failure{"bad-json", "json: expected at most " + std::to_string(kMaxDepth) + " levels, got " + std::to_string(depth)};
+    return Failure{"bad-json",
+                   "json: expected at most " + std::to_string(kMaxDepth) + " levels, got " + std::to_string(depth)};
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
@@ -77,7 +79,8 @@ Result<Json> parse_json(std::string_view text, int64_t limit) {
     const size_t line = 1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
     const size_t start = before.rfind('\n');
     const size_t column = at - (start == std::string_view::npos ? 0 : start + 1) + 1;
-    return Failure{"bad-json", "json: line " + std::to_string(line) + ", column " + std::to_string(column) + ": not well formed"};
+    return Failure{"bad-json",
+                   "json: line " + std::to_string(line) + ", column " + std::to_string(column) + ": not well formed"};
   } catch (const Json::exception& error) {
     return Failure{"bad-json", std::string("json: ") + error.what()};
   }

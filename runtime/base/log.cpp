@@ -52,7 +52,8 @@ std::string set_log_rules(std::string_view text) {
     text.remove_prefix(std::min(comma + 1, text.size()));
     const size_t equal = word.find('=');
     LogLevel level;
-    if (!parse_level(equal == std::string_view::npos ? word : word.substr(equal + 1), level) || equal == 0) return std::string(word);
+    if (!parse_level(equal == std::string_view::npos ? word : word.substr(equal + 1), level) || equal == 0)
+      return std::string(word);
     if (equal == std::string_view::npos)
       next.base = level;
     else
@@ -93,7 +94,8 @@ void write_log(LogLevel level, const char* file, int line, const std::string& te
   const char* name = kNames[static_cast<int>(level)];
   std::string out;
   if (g_json.load(std::memory_order_relaxed))
-    out = Json{{"level", name}, {"at", place}, {"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    out = Json{{"level", name}, {"at", place}, {"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) +
+          "\n";
   else
     out = std::string(name) + ": " + (level >= LogLevel::kDebug ? place + ": " : "") + text + "\n";
   // One write, and no exception: a full or closed stderr must not end a compilation.

@@ -8,11 +8,13 @@
 namespace tensmith {
 
 /// xoshiro256**, seeded by splitmix64. Only integer and exactly rounded operations, so the sequence never depends on
-/// the compiler, the C library or the CPU. Source: Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2018).
+/// the compiler, the C library or the CPU. Source: Blackman and Vigna, "Scrambled linear pseudorandom number
+/// generators" (2018).
 class Rng {
  public:
   explicit Rng(uint64_t seed = 0);
-  /// An independent sequence for a named thing: the same name and seed always give the same sequence, whatever else is drawn.
+  /// An independent sequence for a named thing: the same name and seed always give the same sequence, whatever else is
+  /// drawn.
   Rng(uint64_t seed, std::string_view name);
 
   /// 64 random bits.

@@ -1,4 +1,5 @@
-/* SHA-256 in C: the tool's digests (sha256.h) and the check of mapped weights in exported libraries. Source: FIPS 180-4. */
+/* SHA-256 in C: the tool's digests (sha256.h) and the check of mapped weights in exported libraries. Source: FIPS
+ * 180-4. */
 #ifndef TENSMITH_RUNTIME_BASE_SHA256_CORE_H
 #define TENSMITH_RUNTIME_BASE_SHA256_CORE_H
 

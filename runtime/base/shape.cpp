@@ -4,17 +4,20 @@ namespace tensmith {
 
 Result<int64_t> element_count(std::span<const int64_t> shape) {
   if (shape.size() > static_cast<size_t>(kMaxRank))
-    return Failure{"bad-shape", "shape: expected at most " + std::to_string(kMaxRank) + " dimensions, got " + std::to_string(shape.size())};
+    return Failure{"bad-shape", "shape: expected at most " + std::to_string(kMaxRank) + " dimensions, got " +
+                                    std::to_string(shape.size())};
   bool empty = false;
   for (int64_t dim : shape) {
     if (dim < 0 || dim > kMaxDim)
-      return Failure{"bad-shape", "shape " + shape_to_string(shape) + ": expected dimensions from 0 to 2^40, got " + std::to_string(dim)};
+      return Failure{"bad-shape", "shape " + shape_to_string(shape) + ": expected dimensions from 0 to 2^40, got " +
+                                      std::to_string(dim)};
     empty |= dim == 0;
   }
   if (empty) return int64_t{0};
   int64_t count = 1;
   for (int64_t dim : shape)
-    if (!checked_mul(count, dim, &count)) return Failure{"shape-overflow", "shape " + shape_to_string(shape) + ": the element count overflows 64 bits"};
+    if (!checked_mul(count, dim, &count))
+      return Failure{"shape-overflow", "shape " + shape_to_string(shape) + ": the element count overflows 64 bits"};
   return count;
 }
 
@@ -23,7 +26,8 @@ Result<int64_t> byte_count(std::span<const int64_t> shape, DType type) {
   if (!count) return count;
   int64_t bytes = 0;
   if (!checked_mul(*count, type.bytes() * type.lanes, &bytes))
-    return Failure{"shape-overflow", "shape " + shape_to_string(shape) + " of " + to_string(type) + ": the byte count overflows 64 bits"};
+    return Failure{"shape-overflow",
+                   "shape " + shape_to_string(shape) + " of " + to_string(type) + ": the byte count overflows 64 bits"};
   return bytes;
 }
 

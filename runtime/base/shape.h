@@ -17,7 +17,9 @@ inline constexpr int64_t kMaxDim = int64_t{1} << 40;
 inline constexpr int kMaxRank = 64;
 
 /// a * b; false on overflow.
-[[nodiscard]] inline bool checked_mul(int64_t a, int64_t b, int64_t* product) { return !__builtin_mul_overflow(a, b, product); }
+[[nodiscard]] inline bool checked_mul(int64_t a, int64_t b, int64_t* product) {
+  return !__builtin_mul_overflow(a, b, product);
+}
 /// a + b; false on overflow.
 [[nodiscard]] inline bool checked_add(int64_t a, int64_t b, int64_t* sum) { return !__builtin_add_overflow(a, b, sum); }
 

@@ -59,7 +59,8 @@ void apply_features(const Names& names, Target& t) {
   for (const CpuFeature& f : cpu_features(t.arch)) {
     if (!names.count(f.where.name)) continue;
     t.feature_names.push_back(f.where.name);
-    if (f.level == 0 || f.level > level || !x86) t.features += (t.features.empty() ? "+" : ",+") + std::string(f.where.name);
+    if (f.level == 0 || f.level > level || !x86)
+      t.features += (t.features.empty() ? "+" : ",+") + std::string(f.where.name);
   }
   auto has = [&](const char* name) { return names.count(name) > 0; };
   if (x86) {
@@ -138,8 +139,8 @@ Result<int64_t> parse_bytes(std::string_view option, std::string_view text) {
     if (shift) ++p;
   }
   if (error != std::errc() || p != text.data() + text.size() || value < 0 || value > (int64_t{1} << 40) >> shift)
-    return Failure{"bad-target-option", "target: option " + std::string(option) + ": expected a number with K, M or G, got '" +
-                                            std::string(text) + "'"};
+    return Failure{"bad-target-option", "target: option " + std::string(option) +
+                                            ": expected a number with K, M or G, got '" + std::string(text) + "'"};
   return value << shift;
 }
 
@@ -154,7 +155,8 @@ Result<void> set_option(std::string_view key, std::string_view value, Target& t)
   if (key == "tune") {
     const CpuKind* kind = find_cpu_kind(value);
     if (!kind || kind->arch != t.arch)
-      return Failure{"bad-target-option", "target: option tune: expected a CPU kind of " + t.arch + ", got '" + std::string(value) + "'"};
+      return Failure{"bad-target-option",
+                     "target: option tune: expected a CPU kind of " + t.arch + ", got '" + std::string(value) + "'"};
     t.tune_cpu = value;
     return {};
   }
@@ -162,8 +164,8 @@ Result<void> set_option(std::string_view key, std::string_view value, Target& t)
   if (!number) return number.failure();
   const int64_t n = *number;
   auto out_of_range = [&](const char* expected) {
-    return Failure{"bad-target-option",
-                   "target: option " + std::string(key) + ": expected " + expected + ", got '" + std::string(value) + "'"};
+    return Failure{"bad-target-option", "target: option " + std::string(key) + ": expected " + expected + ", got '" +
+                                            std::string(value) + "'"};
   };
   if (key == "cores") {
     if (n < 1 || n > 4096) return out_of_range("1 to 4096");
@@ -190,8 +192,9 @@ Result<void> set_option(std::string_view key, std::string_view value, Target& t)
     if (n < 4096 || (n & (n - 1))) return out_of_range("a power of two of at least 4K");
     t.page_bytes = n;
   } else {
-    return Failure{"bad-target-option", "target: unknown option '" + std::string(key) +
-                                            "'; use cores=N, vector=BITS, fma=N, l1=SIZE, l2=SIZE, l3=SIZE, line=N, page=N or tune=CPU"};
+    return Failure{"bad-target-option",
+                   "target: unknown option '" + std::string(key) +
+                       "'; use cores=N, vector=BITS, fma=N, l1=SIZE, l2=SIZE, l3=SIZE, line=N, page=N or tune=CPU"};
   }
   return {};
 }
@@ -247,7 +250,8 @@ Result<Target> Target::parse(std::string_view text) {
       return Failure{"bad-target-feature", "target: unknown feature '" + std::string(feature) + "' of " + t.arch +
                                                "; expected one of " + list_features(t.arch)};
     if (word[0] == '-' && find_feature(t.arch, feature)->level == 1)
-      return Failure{"bad-target-feature", "target: feature '" + std::string(feature) + "' belongs to every " + t.arch + " CPU and cannot be left out"};
+      return Failure{"bad-target-feature", "target: feature '" + std::string(feature) + "' belongs to every " + t.arch +
+                                               " CPU and cannot be left out"};
     word[0] == '+' ? add_feature(t.arch, feature, names) : remove_feature(t.arch, feature, names);
     changed = true;
   }
@@ -260,7 +264,8 @@ Result<Target> Target::parse(std::string_view text) {
   for (std::string_view option : options) {
     size_t equal = option.find('=');
     if (equal == std::string_view::npos)
-      return Failure{"bad-target-option", "target: expected +feature, -feature or option=value, got '" + std::string(option) + "'"};
+      return Failure{"bad-target-option",
+                     "target: expected +feature, -feature or option=value, got '" + std::string(option) + "'"};
     if (Result<void> set = set_option(option.substr(0, equal), option.substr(equal + 1), t); !set) return set.failure();
   }
   return t;
@@ -286,8 +291,9 @@ std::string to_string(const Target& t) {
     const CpuFeature* f = find_feature(t.arch, name);
     if (f->level == 0 || f->level > level) text += ",+" + name;
   }
-  text += ",vector=" + std::to_string(t.vector_bits) + ",fma=" + std::to_string(t.fma_ports) + ",cores=" + std::to_string(t.cores) +
-          ",l1=" + bytes_text(t.l1_bytes) + ",l2=" + bytes_text(t.l2_bytes) + ",l3=" + bytes_text(t.l3_bytes);
+  text += ",vector=" + std::to_string(t.vector_bits) + ",fma=" + std::to_string(t.fma_ports) +
+          ",cores=" + std::to_string(t.cores) + ",l1=" + bytes_text(t.l1_bytes) + ",l2=" + bytes_text(t.l2_bytes) +
+          ",l3=" + bytes_text(t.l3_bytes);
   if (t.line_bytes != 64) text += ",line=" + std::to_string(t.line_bytes);
   if (t.page_bytes != 4096) text += ",page=" + std::to_string(t.page_bytes);
   if (!t.tune_cpu.empty()) text += ",tune=" + t.tune_cpu;

@@ -17,7 +17,7 @@ struct Target {
   std::string arch = "x86_64";                       ///< "x86_64" or "aarch64".
   std::string triple = "x86_64-unknown-linux-gnu";   ///< LLVM triple.
   std::string cpu = "x86-64";                        ///< LLVM "target-cpu": an x86-64 level, or "generic" on AArch64.
-  std::string tune_cpu;                              ///< LLVM "tune-cpu": the kind whose timing fits best; may be empty.
+  std::string tune_cpu;  ///< LLVM "tune-cpu": the kind whose timing fits best; may be empty.
   std::string features;                              ///< LLVM "target-features" beyond `cpu`: "+fma,+avx512vnni".
   std::vector<std::string> feature_names;            ///< All features of the table that code may use, in table order.
 
@@ -42,8 +42,8 @@ struct Target {
   /// The machine that this process runs on. Cores honour the affinity mask and the control group's quota.
   static const Target& host();
 
-  /// Reads `host`, a level (`x86-64`, `x86-64-v2` to `-v4`), a CPU kind (`znver3`, `icelake-server`, `neoverse-n1`, ...)
-  /// or `aarch64`, then options separated by commas: `+feature`, `-feature`, `cores=4`, `vector=256`, `fma=2`,
+  /// Reads `host`, a level (`x86-64`, `x86-64-v2` to `-v4`), a CPU kind (`znver3`, `icelake-server`, `neoverse-n1`,
+  /// ...) or `aarch64`, then options separated by commas: `+feature`, `-feature`, `cores=4`, `vector=256`, `fma=2`,
   /// `l1=32K`, `l2=1M`, `l3=32M`, `tune=znver4`.
   /// Errors: bad-target, bad-target-feature, bad-target-option; each message lists what is possible.
   static Result<Target> parse(std::string_view text);
@@ -60,7 +60,8 @@ struct Target {
 std::string to_string(const Target& target);
 /// All fields, for `tensmith target --json` and manifests.
 Json to_json(const Target& target);
-/// What must hold on the machine that runs the code, to be checked before any of it runs. The names live as long as the program.
+/// What must hold on the machine that runs the code, to be checked before any of it runs. The names live as long as the
+/// program.
 std::vector<tensmith_cpu_requirement> required_cpu_features(const Target& target);
 
 /// The CPU's own name ("AMD EPYC ..."), "unknown" if it states none.

@@ -1,10 +1,11 @@
 /* What an exported library offers: the application binary interface, version 1.
  *
- * Every symbol of a library begins with its prefix, written P here. P_get_api is the query symbol; the functions of the table also
- * exist as symbols of their own (P_create, P_run_tensors, ...), and P_run is a typed entry with one parameter a tensor.
- * A model is described by tables of constants; an instance holds memory and threads. Several instances may run at the same time, one
- * instance only once at a time. No function prints, exits or throws; nothing runs when a library is loaded.
- * Structures and the table are only ever extended at their ends; `size` says how much of them exists. */
+ * Every symbol of a library begins with its prefix, written P_ here. P_get_api is the query symbol; the functions of
+ * the table also exist as symbols of their own (P_create, P_run_tensors, ...), and P_run is a typed entry with one
+ * parameter a tensor. A model is described by tables of constants; an instance holds memory and threads. Several
+ * instances may run at the same time, one instance only once at a time. No function prints, exits or throws; nothing
+ * runs when a library is loaded. Structures and the table are only ever extended at their ends; `size` says how much of
+ * them exists. */
 #ifndef TENSMITH_RUNTIME_EXPORT_ABI_H
 #define TENSMITH_RUNTIME_EXPORT_ABI_H
 
@@ -18,12 +19,13 @@ extern "C" {
 
 #define TENSMITH_ABI_VERSION 1
 
-/* Codes that functions return. Positive ones come from the model itself: a check on its data failed (an index out of range). */
+/* Codes that functions return. Positive ones come from the model itself: a check on its data failed (an index out of
+ * range). */
 #define TENSMITH_OK 0
 #define TENSMITH_BAD_ARGUMENT (-1)        /* a null pointer, an option out of range */
 #define TENSMITH_BAD_TENSOR (-2)          /* shape, dtype, layout, alignment, overlap */
 #define TENSMITH_MISSING_CPU_FEATURE (-3) /* this CPU cannot run the code; the message names the feature */
-#define TENSMITH_BAD_WEIGHTS (-4)         /* the file of weights is missing or not the one that belongs to the library */
+#define TENSMITH_BAD_WEIGHTS (-4) /* the file of weights is missing or not the one that belongs to the library */
 #define TENSMITH_BUSY (-5)                /* the instance is running in another thread */
 #define TENSMITH_OUT_OF_MEMORY (-12)
 
@@ -36,7 +38,8 @@ typedef struct tensmith_symbol {
   int64_t max;
 } tensmith_symbol;
 
-/* An input or output. A dimension below 0 stands for dims[-1 - value]: first the symbols, behind them the derived dimensions. */
+/* An input or output. A dimension below 0 stands for dims[-1 - value]: first the symbols, behind them the derived
+ * dimensions. */
 typedef struct tensmith_io {
   const char* name;
   const int64_t* shape;
@@ -85,7 +88,8 @@ typedef struct tensmith_model {
   const tensmith_symbol* symbols;
   const tensmith_variant* variants; /* best first */
   const char* const* messages;      /* what the positive code k means: messages[k - 1] */
-  /* Computes the derived dimensions from the symbols; null if there are none. Returns 0, or a code if they do not fit together. */
+  /* Computes the derived dimensions from the symbols; null if there are none. Returns 0, or a code if they do not fit
+   * together. */
   int32_t (*derive)(const int64_t* symbols, int64_t* derived);
   int32_t num_inputs;
   int32_t num_outputs;
@@ -116,7 +120,7 @@ typedef struct tensmith_options {
   int32_t spin_us;            /* microseconds that idle threads spin before they sleep; 0: 1000; -1: never spin */
   const char* target;         /* take the variant whose target begins so; null: the best that this CPU can run */
   const char* weights_path;   /* file of weights; null: beside the library */
-  const void* weights;        /* weights that the host has in memory (the file's data without header), aligned to 64 bytes */
+  const void* weights; /* weights that the host has in memory (the file's data without header), aligned to 64 bytes */
   int64_t weights_bytes;
   /* Memory for instance and workspace; null: from the operating system. */
   void* (*allocate)(void* user, int64_t bytes, int64_t alignment);
@@ -135,12 +139,15 @@ typedef struct tensmith_api {
   /* Makes an instance; `options` may be null. On failure *instance is null and options->error holds a message. */
   int32_t (*create)(const tensmith_options* options, tensmith_instance** instance);
   void (*destroy)(tensmith_instance* instance);
-  /* Runs on plain pointers: dense row-major data of the described shapes. `symbols` has a value for each symbol, null if there are
-   * none. Outputs overlap nothing. */
-  int32_t (*run_buffers)(tensmith_instance* instance, const void* const* inputs, void* const* outputs, const int64_t* symbols);
-  /* Runs on DLPack tensors, arrays of num_inputs and num_outputs of them, fully checked. Strides must be null or dense. */
+  /* Runs on plain pointers: dense row-major data of the described shapes. `symbols` has a value for each symbol, null
+   * if there are none. Outputs overlap nothing. */
+  int32_t (*run_buffers)(tensmith_instance* instance, const void* const* inputs, void* const* outputs,
+                         const int64_t* symbols);
+  /* Runs on DLPack tensors, arrays of num_inputs and num_outputs of them, fully checked. Strides must be null or dense.
+   */
   int32_t (*run_tensors)(tensmith_instance* instance, const tensmith_tensor* inputs, const tensmith_tensor* outputs);
-  /* The shape of an output for these inputs (their data are not read). `shape` receives model->outputs[output].ndim values. */
+  /* The shape of an output for these inputs (their data are not read). `shape` receives model->outputs[output].ndim
+   * values. */
   int32_t (*output_shape)(tensmith_instance* instance, const tensmith_tensor* inputs, int32_t output, int64_t* shape);
   /* Message of the last failure of this instance, "" if there is none. */
   const char* (*last_error)(const tensmith_instance* instance);
@@ -149,9 +156,11 @@ typedef struct tensmith_api {
   /* Runs use this memory, aligned to 64 bytes, from now on; null: the instance allocates again. */
   int32_t (*set_workspace)(tensmith_instance* instance, void* memory, int64_t bytes);
   /* Uses the host's threads from now on; null: one thread. Built-in threads end. */
-  int32_t (*set_parallel_for)(tensmith_instance* instance, tensmith_parallel_for parallel_for, void* pool, int32_t num_threads);
+  int32_t (*set_parallel_for)(tensmith_instance* instance, tensmith_parallel_for parallel_for, void* pool,
+                              int32_t num_threads);
   /* Observes each kernel: see tensmith_context. Null: no more. */
-  int32_t (*set_on_kernel)(tensmith_instance* instance, void (*on_kernel)(void* user, int32_t kernel, int32_t is_end), void* user);
+  int32_t (*set_on_kernel)(tensmith_instance* instance, void (*on_kernel)(void* user, int32_t kernel, int32_t is_end),
+                           void* user);
   /* The variant that runs, an index into model->variants; threads in use. */
   int32_t (*variant)(const tensmith_instance* instance);
   int32_t (*threads)(const tensmith_instance* instance);

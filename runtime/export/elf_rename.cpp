@@ -17,11 +17,13 @@ class Elf {
 
   Result<void> open() {
     if (!read(0, header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) return bad("expected an ELF file");
-    if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB) return bad("expected a 64-bit little-endian file");
+    if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB)
+      return bad("expected a 64-bit little-endian file");
     if (header_.e_shentsize != sizeof(Elf64_Shdr)) return bad("expected section headers of 64 bytes");
     for (uint64_t i = 0; i < header_.e_shnum; ++i) {
       Elf64_Shdr section;
-      if (header_.e_shoff > bytes_.size() || !read(header_.e_shoff + i * sizeof section, section)) return bad("the section table is cut off");
+      if (header_.e_shoff > bytes_.size() || !read(header_.e_shoff + i * sizeof section, section))
+        return bad("the section table is cut off");
       const bool in_file = section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL;
       if (in_file && (section.sh_offset > bytes_.size() || section.sh_size > bytes_.size() - section.sh_offset))
         return bad("section " + std::to_string(i) + " lies outside the file");
@@ -38,7 +40,8 @@ class Elf {
     for (size_t i = 0; i < sections_.size(); ++i) {
       const Elf64_Shdr& s = sections_[i];
       if (s.sh_type != type) continue;
-      if (s.sh_entsize != sizeof(Elf64_Sym) || s.sh_link >= sections_.size() || sections_[s.sh_link].sh_type != SHT_STRTAB)
+      if (s.sh_entsize != sizeof(Elf64_Sym) || s.sh_link >= sections_.size() ||
+          sections_[s.sh_link].sh_type != SHT_STRTAB)
         return bad("the symbol table is malformed");
       *number = i;
       std::vector<Elf64_Sym> list(s.sh_size / sizeof(Elf64_Sym));
@@ -81,7 +84,9 @@ Result<std::string> elf_arch(std::string_view elf) {
   Elf file(elf);
   if (Result<void> opened = file.open(); !opened) return opened.failure();
   const int machine = file.header().e_machine;
-  return std::string(machine == EM_X86_64 ? "x86_64" : machine == EM_AARCH64 ? "aarch64" : "machine " + std::to_string(machine));
+  return std::string(machine == EM_X86_64    ? "x86_64"
+                     : machine == EM_AARCH64 ? "aarch64"
+                                             : "machine " + std::to_string(machine));
 }
 
 Result<std::vector<ElfSymbol>> object_symbols(std::string_view object) {
@@ -95,7 +100,8 @@ Result<std::vector<ElfSymbol>> object_symbols(std::string_view object) {
     Result<std::string> name = file.name(table, s);
     if (!name) return name.failure();
     if (!name->empty())
-      out.push_back({*name, s.st_shndx != SHN_UNDEF, ELF64_ST_BIND(s.st_info) != STB_LOCAL, ELF64_ST_VISIBILITY(s.st_other) == STV_HIDDEN});
+      out.push_back({*name, s.st_shndx != SHN_UNDEF, ELF64_ST_BIND(s.st_info) != STB_LOCAL,
+                     ELF64_ST_VISIBILITY(s.st_other) == STV_HIDDEN});
   }
   return out;
 }
@@ -108,7 +114,8 @@ Result<std::vector<std::string>> exported_symbols(std::string_view library) {
   if (!list) return list.failure();
   std::vector<std::string> out;
   for (const Elf64_Sym& s : *list) {
-    if (s.st_shndx == SHN_UNDEF || ELF64_ST_BIND(s.st_info) == STB_LOCAL || ELF64_ST_TYPE(s.st_info) != STT_FUNC) continue;
+    if (s.st_shndx == SHN_UNDEF || ELF64_ST_BIND(s.st_info) == STB_LOCAL || ELF64_ST_TYPE(s.st_info) != STT_FUNC)
+      continue;
     Result<std::string> name = file.name(table, s);
     if (!name) return name.failure();
     out.push_back(*name);
@@ -127,7 +134,8 @@ Result<std::string> rename_symbols(std::string_view object, const std::map<std::
   const Elf64_Shdr& symtab = file.sections()[table];
   Elf64_Shdr strings = file.sections()[symtab.sh_link];
   std::string out(object);
-  // The new table begins with the old one, so all other references into it (LLVM keeps section names there too) stay valid.
+  // The new table begins with the old one, so all other references into it (LLVM keeps section names there too) stay
+  // valid.
   std::string text(object.substr(strings.sh_offset, strings.sh_size));
   std::set<std::string> global;
   for (size_t i = 0; i < list->size(); ++i) {

@@ -26,8 +26,8 @@ Result<std::string> elf_arch(std::string_view elf);
 Result<std::vector<ElfSymbol>> object_symbols(std::string_view object);
 /// Names of the functions that a shared library exports. Errors: bad-object.
 Result<std::vector<std::string>> exported_symbols(std::string_view library);
-/// The object with symbols renamed by the map; symbols that are not in it keep their names. Sections, code and relocations stay as
-/// they are: only the string table moves to the end. Errors: bad-object, name-collision.
+/// The object with symbols renamed by the map; symbols that are not in it keep their names. Sections, code and
+/// relocations stay as they are: only the string table moves to the end. Errors: bad-object, name-collision.
 Result<std::string> rename_symbols(std::string_view object, const std::map<std::string, std::string>& names);
 
 }  // namespace tensmith

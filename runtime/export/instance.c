@@ -16,7 +16,8 @@ TS_C_API tensmith_text* tensmith_instance_message(tensmith_instance* instance) {
   return &instance->error;
 }
 
-TS_C_API int32_t tensmith_choose_variant(const tensmith_model* model, const char* target, char* error, int64_t error_bytes) {
+TS_C_API int32_t tensmith_choose_variant(const tensmith_model* model, const char* target, char* error,
+                                         int64_t error_bytes) {
   tensmith_text text;
   int32_t i, best = -1;
   const char* missing = 0;
@@ -64,7 +65,8 @@ static tensmith_options ts_read_options(const tensmith_options* given) {
 }
 
 static void* ts_allocate(const tensmith_instance* instance, int64_t bytes) {
-  return instance->allocate ? instance->allocate(instance->allocator_user, bytes, 64) : tensmith_map_memory(bytes, instance->huge_pages);
+  return instance->allocate ? instance->allocate(instance->allocator_user, bytes, 64)
+                            : tensmith_map_memory(bytes, instance->huge_pages);
 }
 
 static void ts_release(const tensmith_instance* instance, void* memory, int64_t bytes) {
@@ -101,7 +103,8 @@ static int32_t ts_find_weights(tensmith_instance* instance, const tensmith_optio
       tensmith_text_add(&path, v->weights_file);
     }
     tensmith_instance_message(instance);
-    if (tensmith_map_weights(buffer, v->weights_bytes, v->weights_sha256, &instance->mapping, &instance->weights, &instance->error))
+    if (tensmith_map_weights(buffer, v->weights_bytes, v->weights_sha256, &instance->mapping, &instance->weights,
+                             &instance->error))
       return TENSMITH_BAD_WEIGHTS;
   }
   if ((options->flags & TENSMITH_VERIFY_WEIGHTS) && v->weights_sha256) {
@@ -130,7 +133,8 @@ static int32_t ts_start_threads(tensmith_instance* instance, const tensmith_opti
   int32_t threads = options->num_threads > 0 ? options->num_threads : instance->model->default_threads;
   instance->context.size = sizeof instance->context;
   instance->context.num_threads = 1;
-  if (options->parallel_for) return tensmith_instance_set_parallel_for(instance, options->parallel_for, options->pool, options->num_threads);
+  if (options->parallel_for)
+    return tensmith_instance_set_parallel_for(instance, options->parallel_for, options->pool, options->num_threads);
   if (threads == 0) threads = tensmith_usable_cores();
   if (threads == 1) return 0;
   instance->pool = tensmith_pool_create(threads, options->spin_us == 0 ? 1000 : options->spin_us);
@@ -144,18 +148,22 @@ static int32_t ts_start_threads(tensmith_instance* instance, const tensmith_opti
   return 0;
 }
 
-static int32_t ts_create(const tensmith_model* model, const tensmith_options* options, tensmith_text* error, tensmith_instance** out) {
+static int32_t ts_create(const tensmith_model* model, const tensmith_options* options, tensmith_text* error,
+                         tensmith_instance** out) {
   tensmith_instance blank;
   tensmith_instance* instance;
-  const int64_t dims = (int64_t)model->num_symbols + model->num_derived, io = (int64_t)model->num_inputs + model->num_outputs;
+  const int64_t dims = (int64_t)model->num_symbols + model->num_derived,
+                io = (int64_t)model->num_inputs + model->num_outputs;
   int32_t code, variant;
-  if (model->abi_version != TENSMITH_ABI_VERSION || options->num_threads < 0 || options->num_threads > TENSMITH_MAX_THREADS ||
-      options->spin_us < -1 || (options->allocate && !options->release) || (options->parallel_for && options->num_threads < 1)) {
+  if (model->abi_version != TENSMITH_ABI_VERSION || options->num_threads < 0 ||
+      options->num_threads > TENSMITH_MAX_THREADS || options->spin_us < -1 ||
+      (options->allocate && !options->release) || (options->parallel_for && options->num_threads < 1)) {
     tensmith_text_add(error, model->name);
-    tensmith_text_add(error, model->abi_version != TENSMITH_ABI_VERSION
-                                 ? ": the description has another version than the code that reads it"
-                                 : ": options: expected num_threads from 0 to 1024 (from 1 with parallel_for), spin_us from -1, and "
-                                   "release with allocate");
+    tensmith_text_add(
+        error, model->abi_version != TENSMITH_ABI_VERSION
+                   ? ": the description has another version than the code that reads it"
+                   : ": options: expected num_threads from 0 to 1024 (from 1 with parallel_for), spin_us from -1, and "
+                     "release with allocate");
     return TENSMITH_BAD_ARGUMENT;
   }
   variant = tensmith_choose_variant(model, options->target, error->data, error->bytes);
@@ -196,7 +204,8 @@ static int32_t ts_create(const tensmith_model* model, const tensmith_options* op
   return 0;
 }
 
-TS_C_API int32_t tensmith_instance_create(const tensmith_model* model, const tensmith_options* given, tensmith_instance** out) {
+TS_C_API int32_t tensmith_instance_create(const tensmith_model* model, const tensmith_options* given,
+                                          tensmith_instance** out) {
   tensmith_options options = ts_read_options(given);
   char scratch[512];
   tensmith_text error;
@@ -226,7 +235,9 @@ TS_C_API void tensmith_instance_destroy(tensmith_instance* instance) {
   ts_release(instance, instance, instance->bytes);
 }
 
-TS_C_API const char* tensmith_instance_last_error(const tensmith_instance* instance) { return instance ? instance->message : "no instance"; }
+TS_C_API const char* tensmith_instance_last_error(const tensmith_instance* instance) {
+  return instance ? instance->message : "no instance";
+}
 
 TS_C_API int64_t tensmith_instance_arena_size(tensmith_instance* instance) {
   const tensmith_variant* v = instance->variant;
@@ -261,7 +272,8 @@ TS_C_API int32_t tensmith_instance_reserve(tensmith_instance* instance) {
   if (!memory || (uintptr_t)memory % 64 != 0) {
     tensmith_text* text = tensmith_instance_message(instance);
     ts_release(instance, memory, bytes);
-    tensmith_text_add(text, memory ? "workspace: expected memory aligned to 64 bytes for " : "workspace: no memory for ");
+    tensmith_text_add(text,
+                      memory ? "workspace: expected memory aligned to 64 bytes for " : "workspace: no memory for ");
     tensmith_text_add_int(text, bytes);
     tensmith_text_add(text, " bytes");
     return TENSMITH_OUT_OF_MEMORY;
@@ -288,10 +300,12 @@ TS_C_API int32_t tensmith_instance_set_workspace(tensmith_instance* instance, vo
   return 0;
 }
 
-TS_C_API int32_t tensmith_instance_set_parallel_for(tensmith_instance* instance, tensmith_parallel_for parallel_for, void* pool,
-                                                    int32_t num_threads) {
-  /* Null means one thread to generated code, but a host's pool may well be null: it gets the instance, which knows the pool. */
-  if (!instance || (parallel_for && (num_threads < 1 || num_threads > TENSMITH_MAX_THREADS))) return TENSMITH_BAD_ARGUMENT;
+TS_C_API int32_t tensmith_instance_set_parallel_for(tensmith_instance* instance, tensmith_parallel_for parallel_for,
+                                                    void* pool, int32_t num_threads) {
+  /* Null means one thread to generated code, but a host's pool may well be null: it gets the instance, which knows the
+   * pool. */
+  if (!instance || (parallel_for && (num_threads < 1 || num_threads > TENSMITH_MAX_THREADS)))
+    return TENSMITH_BAD_ARGUMENT;
   if (!tensmith_instance_enter(instance)) return TENSMITH_BUSY;
   tensmith_pool_destroy(instance->pool);
   instance->pool = 0;
@@ -305,7 +319,8 @@ TS_C_API int32_t tensmith_instance_set_parallel_for(tensmith_instance* instance,
 }
 
 TS_C_API int32_t tensmith_instance_set_on_kernel(tensmith_instance* instance,
-                                                 void (*on_kernel)(void* user, int32_t kernel, int32_t is_end), void* user) {
+                                                 void (*on_kernel)(void* user, int32_t kernel, int32_t is_end),
+                                                 void* user) {
   if (!instance) return TENSMITH_BAD_ARGUMENT;
   if (!tensmith_instance_enter(instance)) return TENSMITH_BUSY;
   instance->context.on_kernel = on_kernel;

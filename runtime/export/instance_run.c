@@ -1,5 +1,5 @@
-/* Running an instance: checks of what the caller passes, then one call of the generated code. Nothing is allocated unless dimensions
- * have grown. */
+/* Running an instance: checks of what the caller passes, then one call of the generated code. Nothing is allocated
+ * unless dimensions have grown. */
 #include <string.h>
 
 #include "runtime/export/instance.h"
@@ -27,7 +27,8 @@ static const tensmith_io* ts_io(const tensmith_instance* instance, int32_t index
 }
 
 /* The described shape with what is known of the dims: "[batch,3,224]". */
-static void ts_add_expected_shape(tensmith_text* text, const tensmith_instance* instance, const tensmith_io* io, int with_values) {
+static void ts_add_expected_shape(tensmith_text* text, const tensmith_instance* instance, const tensmith_io* io,
+                                  int with_values) {
   int32_t i;
   tensmith_text_add(text, "[");
   for (i = 0; i < io->ndim; ++i) {
@@ -35,7 +36,8 @@ static void ts_add_expected_shape(tensmith_text* text, const tensmith_instance* 
     if (i) tensmith_text_add(text, ",");
     if (entry >= 0) tensmith_text_add_int(text, entry);
     else if (with_values) tensmith_text_add_int(text, instance->dims[-1 - entry]);
-    else if (-1 - entry < instance->model->num_symbols) tensmith_text_add(text, instance->model->symbols[-1 - entry].name);
+    else if (-1 - entry < instance->model->num_symbols)
+      tensmith_text_add(text, instance->model->symbols[-1 - entry].name);
     else tensmith_text_add(text, "?");
   }
   tensmith_text_add(text, "]");
@@ -130,7 +132,8 @@ static int32_t ts_run_checked(tensmith_instance* instance) {
     if (code > 0 && code <= model->num_messages) {
       tensmith_text_add(text, model->messages[code - 1]);
     } else {
-      tensmith_text_add(text, code == TENSMITH_OUT_OF_MEMORY ? "out of memory, code " : "a check on the data failed, code ");
+      tensmith_text_add(text,
+                        code == TENSMITH_OUT_OF_MEMORY ? "out of memory, code " : "a check on the data failed, code ");
       tensmith_text_add_int(text, code);
     }
   }
@@ -141,25 +144,28 @@ static int32_t ts_set_symbols(tensmith_instance* instance, const int64_t* symbol
   const int32_t n = instance->model->num_symbols;
   if (n == 0) return 0; /* derived at creation */
   if (!symbols) {
-    tensmith_text_add(tensmith_instance_message(instance), "expected values of the symbolic dimensions, got a null pointer");
+    tensmith_text_add(tensmith_instance_message(instance),
+                      "expected values of the symbolic dimensions, got a null pointer");
     return TENSMITH_BAD_ARGUMENT;
   }
   memcpy(instance->dims, symbols, (size_t)n * sizeof *symbols);
   return tensmith_instance_derive(instance);
 }
 
-TS_C_API int32_t tensmith_instance_run_buffers(tensmith_instance* instance, const void* const* inputs, void* const* outputs,
-                                               const int64_t* symbols) {
+TS_C_API int32_t tensmith_instance_run_buffers(tensmith_instance* instance, const void* const* inputs,
+                                               void* const* outputs, const int64_t* symbols) {
   const tensmith_model* model;
   int32_t code;
-  if (!instance || (!inputs && instance->model->num_inputs) || (!outputs && instance->model->num_outputs)) return TENSMITH_BAD_ARGUMENT;
+  if (!instance || (!inputs && instance->model->num_inputs) || (!outputs && instance->model->num_outputs))
+    return TENSMITH_BAD_ARGUMENT;
   if (!tensmith_instance_enter(instance)) return TENSMITH_BUSY;
   model = instance->model;
   tensmith_text_clear(&instance->error);
   code = ts_set_symbols(instance, symbols);
   if (!code) {
     if (model->num_inputs) memcpy(instance->buffers, inputs, (size_t)model->num_inputs * sizeof(void*));
-    if (model->num_outputs) memcpy(instance->buffers + model->num_inputs, outputs, (size_t)model->num_outputs * sizeof(void*));
+    if (model->num_outputs)
+      memcpy(instance->buffers + model->num_inputs, outputs, (size_t)model->num_outputs * sizeof(void*));
     code = ts_run_checked(instance);
   }
   tensmith_instance_leave(instance);
@@ -204,7 +210,8 @@ static int32_t ts_check_strides(tensmith_instance* instance, int32_t index, cons
   if (!t->strides || instance->io_bytes[index] == 0) return 0;
   for (i = t->ndim - 1; i >= 0; --i) {
     if (t->shape[i] != 1 && t->strides[i] != expected) {
-      tensmith_text_add(ts_io_message(instance, index), "expected dense row-major data, got other strides; copy the tensor first");
+      tensmith_text_add(ts_io_message(instance, index),
+                        "expected dense row-major data, got other strides; copy the tensor first");
       return TENSMITH_BAD_TENSOR;
     }
     expected *= t->shape[i]; /* their product is known not to overflow */
@@ -239,7 +246,8 @@ static int32_t ts_bind(tensmith_instance* instance, const tensmith_tensor* input
   return code;
 }
 
-static int32_t ts_run_tensors(tensmith_instance* instance, const tensmith_tensor* inputs, const tensmith_tensor* outputs) {
+static int32_t ts_run_tensors(tensmith_instance* instance, const tensmith_tensor* inputs,
+                              const tensmith_tensor* outputs) {
   const tensmith_model* model = instance->model;
   int32_t i, j, code = ts_bind(instance, inputs);
   for (i = 0; !code && i < model->num_outputs; ++i) {
@@ -259,9 +267,11 @@ static int32_t ts_run_tensors(tensmith_instance* instance, const tensmith_tensor
   return code ? code : ts_run_checked(instance);
 }
 
-TS_C_API int32_t tensmith_instance_run_tensors(tensmith_instance* instance, const tensmith_tensor* inputs, const tensmith_tensor* outputs) {
+TS_C_API int32_t tensmith_instance_run_tensors(tensmith_instance* instance, const tensmith_tensor* inputs,
+                                               const tensmith_tensor* outputs) {
   int32_t code;
-  if (!instance || (!inputs && instance->model->num_inputs) || (!outputs && instance->model->num_outputs)) return TENSMITH_BAD_ARGUMENT;
+  if (!instance || (!inputs && instance->model->num_inputs) || (!outputs && instance->model->num_outputs))
+    return TENSMITH_BAD_ARGUMENT;
   if (!tensmith_instance_enter(instance)) return TENSMITH_BUSY;
   tensmith_text_clear(&instance->error);
   code = ts_run_tensors(instance, inputs, outputs);
@@ -269,14 +279,17 @@ TS_C_API int32_t tensmith_instance_run_tensors(tensmith_instance* instance, cons
   return code;
 }
 
-TS_C_API int32_t tensmith_instance_output_shape(tensmith_instance* instance, const tensmith_tensor* inputs, int32_t output, int64_t* shape) {
+TS_C_API int32_t tensmith_instance_output_shape(tensmith_instance* instance, const tensmith_tensor* inputs,
+                                                int32_t output, int64_t* shape) {
   int32_t code, i;
-  if (!instance || (!inputs && instance->model->num_inputs) || !shape || output < 0 || output >= instance->model->num_outputs)
+  if (!instance || (!inputs && instance->model->num_inputs) || !shape || output < 0 ||
+      output >= instance->model->num_outputs)
     return TENSMITH_BAD_ARGUMENT;
   if (!tensmith_instance_enter(instance)) return TENSMITH_BUSY;
   tensmith_text_clear(&instance->error);
   code = ts_bind(instance, inputs);
-  for (i = 0; !code && i < instance->model->outputs[output].ndim; ++i) ts_dim(instance, instance->model->outputs[output].shape[i], &shape[i]);
+  for (i = 0; !code && i < instance->model->outputs[output].ndim; ++i)
+    ts_dim(instance, instance->model->outputs[output].shape[i], &shape[i]);
   tensmith_instance_leave(instance);
   return code;
 }

@@ -37,7 +37,9 @@ struct tensmith_instance {
 static inline int tensmith_instance_enter(tensmith_instance* instance) {
   return !__atomic_exchange_n(&instance->running, 1, __ATOMIC_ACQUIRE);
 }
-static inline void tensmith_instance_leave(tensmith_instance* instance) { __atomic_store_n(&instance->running, 0, __ATOMIC_RELEASE); }
+static inline void tensmith_instance_leave(tensmith_instance* instance) {
+  __atomic_store_n(&instance->running, 0, __ATOMIC_RELEASE);
+}
 
 /* Starts a new message with "<model>: " and returns it. */
 TS_C_API tensmith_text* tensmith_instance_message(tensmith_instance* instance);

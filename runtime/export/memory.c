@@ -25,7 +25,8 @@ TS_C_API void* tensmith_map_memory(int64_t bytes, int32_t huge_pages) {
   int64_t size = ts_mapped_bytes(bytes), slack = size >= 2 * TS_HUGE_PAGE ? TS_HUGE_PAGE : 0;
   char* base;
   if (size < 0) return 0;
-  base = (char*)mmap(0, (size_t)(size + slack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  base = (char*)mmap(0, (size_t)(size + slack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                     0);
   if (base == (char*)MAP_FAILED) return 0;
   if (slack) { /* keep the part that begins at a multiple of 2 MiB */
     int64_t before = (TS_HUGE_PAGE - (int64_t)((uintptr_t)base % (uintptr_t)TS_HUGE_PAGE)) % TS_HUGE_PAGE;
@@ -50,11 +51,13 @@ static int32_t ts_bad_weights(tensmith_text* error, const char* path, const char
 }
 
 static const char* ts_why(int code) {
-  return code == ENOENT ? "no such file; keep it beside the library or pass its path" : code == EACCES ? "may not be read" : "cannot be read";
+  return code == ENOENT   ? "no such file; keep it beside the library or pass its path"
+         : code == EACCES ? "may not be read"
+                          : "cannot be read";
 }
 
-TS_C_API int32_t tensmith_map_weights(const char* path, int64_t data_bytes, const uint8_t* sha256, tensmith_mapping* mapping,
-                                      const void** data, tensmith_text* error) {
+TS_C_API int32_t tensmith_map_weights(const char* path, int64_t data_bytes, const uint8_t* sha256,
+                                      tensmith_mapping* mapping, const void** data, tensmith_text* error) {
   tensmith_weights_header header;
   int64_t size;
   void* base;
@@ -111,8 +114,8 @@ static uint64_t ts_hex(const char** p, const char* end) {
   return value;
 }
 
-/* Path of the module that holds an address, from the kernel's list of mappings (dladdr would need another library on older
- * systems, and static programs have none). */
+/* Path of the module that holds an address, from the kernel's list of mappings (dladdr would need another library on
+ * older systems, and static programs have none). */
 TS_C_API int32_t tensmith_path_beside(const void* address, const char* file, tensmith_text* path) {
   char buffer[8192];
   int64_t used = 0;

@@ -11,7 +11,8 @@
 namespace tensmith {
 namespace {
 
-static_assert(std::endian::native == std::endian::little && sizeof(void*) == 8, "images are laid out for 64-bit little-endian machines");
+static_assert(std::endian::native == std::endian::little && sizeof(void*) == 8,
+              "images are laid out for 64-bit little-endian machines");
 
 /// Grows an image. Tables are reserved first, then filled, so that pointers into them are known.
 class Builder {
@@ -73,7 +74,8 @@ void put_variant(Builder& b, uint64_t at, const ModelDescription::Variant& v) {
   TS_CHECK(!v.run_symbol.empty()) << v.target;
   TS_CHECK(v.weights_file.empty() || v.weights_sha256) << v.target << ": a file of weights needs its digest";
   TS_CHECK(v.weights_file.find('/') == std::string::npos) << v.weights_file;
-  TS_CHECK(v.weights_bytes == 0 || v.weights_symbol.empty() != v.weights_file.empty()) << v.target << ": weights either embedded or in a file";
+  TS_CHECK(v.weights_bytes == 0 || v.weights_symbol.empty() != v.weights_file.empty())
+      << v.target << ": weights either embedded or in a file";
   tensmith_variant out = {};
   out.weights_bytes = v.weights_bytes;
   out.arena_bytes = v.arena_bytes;
@@ -118,7 +120,8 @@ void put_variant(Builder& b, uint64_t at, const ModelDescription::Variant& v) {
 
 ModelImage build_model_image(const ModelDescription& d) {
   TS_CHECK(!d.variants.empty()) << d.name;
-  TS_CHECK((d.num_derived > 0) == !d.derive_symbol.empty()) << d.name << ": derived dimensions and their function belong together";
+  TS_CHECK((d.num_derived > 0) == !d.derive_symbol.empty())
+      << d.name << ": derived dimensions and their function belong together";
   Builder b;
   const uint64_t model = b.reserve<tensmith_model>(1);
   TS_CHECK(model == 0);
@@ -163,7 +166,8 @@ ModelImage build_model_image(const ModelDescription& d) {
 
 void LoadedModel::Free::operator()(char* p) const { std::free(p); }
 
-Result<LoadedModel> LoadedModel::load(const ModelDescription& description, const std::function<const void*(const std::string&)>& resolve) {
+Result<LoadedModel> LoadedModel::load(const ModelDescription& description,
+                                      const std::function<const void*(const std::string&)>& resolve) {
   const ModelImage image = build_model_image(description);
   LoadedModel loaded;
   loaded.bytes_.reset(static_cast<char*>(std::aligned_alloc(64, (image.bytes.size() + 63) / 64 * 64)));

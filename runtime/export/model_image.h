@@ -1,4 +1,5 @@
-/// The description of a model (abi.h) as data: for an object file of an exported library, or for a program in this process.
+/// The description of a model (abi.h) as data: for an object file of an exported library, or for a program in this
+/// process.
 #pragma once
 
 #include <array>
@@ -38,7 +39,8 @@ struct ModelDescription {
     std::string target;
     std::vector<tensmith_cpu_requirement> requirements;  ///< required_cpu_features(target)
     std::string run_symbol;         ///< int32_t run(const tensmith_context*, void* const* buffers, const int64_t* dims)
-    std::string arena_size_symbol;  ///< int64_t arena_size(const int64_t* dims, int64_t threads); "": the two figures below
+    std::string
+        arena_size_symbol;  ///< int64_t arena_size(const int64_t* dims, int64_t threads); "": the two figures below
     int64_t arena_bytes = 0;
     int64_t arena_bytes_per_thread = 0;
     std::string weights_symbol;  ///< Embedded weights; "": in a file or none.
@@ -72,11 +74,12 @@ struct ModelImage {
   std::vector<Pointer> pointers;
 };
 
-/// Lays the description out. The layout is that of both 64-bit architectures. Errors: TS_CHECK for a description that contradicts itself.
+/// Lays the description out. The layout is that of both 64-bit architectures. Errors: TS_CHECK for a description that
+/// contradicts itself.
 ModelImage build_model_image(const ModelDescription& description);
 
-/// A relocatable ELF object for `arch` ("x86_64" or "aarch64") that defines `symbol` (hidden) as the description and, if
-/// `weights_symbol` is not empty, that symbol as the weights, aligned to 64 bytes. Equal input gives equal bytes.
+/// A relocatable ELF object for `arch` ("x86_64" or "aarch64") that defines `symbol` (hidden) as the description and,
+/// if `weights_symbol` is not empty, that symbol as the weights, aligned to 64 bytes. Equal input gives equal bytes.
 /// Embedded weights should stay below 1 GiB: code reaches them by 32-bit distances.
 std::string model_object(const ModelDescription& description, std::string_view arch, const std::string& symbol,
                          const std::string& weights_symbol = "", std::span<const std::byte> weights = {});
@@ -86,7 +89,8 @@ class LoadedModel {
  public:
   /// `resolve` gives the address of a function or of weights by symbol, null if there is none.
   /// Errors: undefined-symbol.
-  static Result<LoadedModel> load(const ModelDescription& description, const std::function<const void*(const std::string&)>& resolve);
+  static Result<LoadedModel> load(const ModelDescription& description,
+                                  const std::function<const void*(const std::string&)>& resolve);
   const tensmith_model* model() const { return reinterpret_cast<const tensmith_model*>(bytes_.get()); }
 
  private:

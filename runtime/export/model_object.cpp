@@ -1,5 +1,5 @@
-// Writes the ELF object that holds a model's description and, if wanted, its weights. A hundred megabytes of weights would take an
-// assembler or LLVM seconds; here they are copied once.
+// Writes the ELF object that holds a model's description and, if wanted, its weights. A hundred megabytes of weights
+// would take an assembler or LLVM seconds; here they are copied once.
 #include <elf.h>
 
 #include <cstring>

@@ -21,9 +21,10 @@
  *                    offered --caller--> idle     (others have done all of that part)   */
 enum { TS_IDLE = 0, TS_OFFERED = 1, TS_CLAIMED = 2, TS_STATE = 3 };
 
-/* A loop is cut into pieces, each thread's part into up to eight. A thread takes pieces from the front of its own part, always
- * half of what is left, so an undisturbed part needs four calls of the body; who has nothing left takes half of what is left at
- * the back of another's part. Without this a core that is slower or shared with other programs would delay every loop. */
+/* A loop is cut into pieces, each thread's part into up to eight. A thread takes pieces from the front of its own part,
+ * always half of what is left, so an undisturbed part needs four calls of the body; who has nothing left takes half of
+ * what is left at the back of another's part. Without this a core that is slower or shared with other programs would
+ * delay every loop. */
 enum { TS_PIECES = 8, TS_NEIGHBOURS = 8 };
 
 typedef struct ts_loop {
@@ -76,8 +77,8 @@ static int64_t ts_now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Spins until (word & mask) differs from `value` or the time is over; returns the word. The first look at the clock comes after
- * two or three microseconds, so short waits never pay for it. */
+/* Spins until (word & mask) differs from `value` or the time is over; returns the word. The first look at the clock
+ * comes after two or three microseconds, so short waits never pay for it. */
 static uint32_t ts_spin(const tensmith_pool* pool, const uint32_t* word, uint32_t mask, uint32_t value) {
   int64_t start = 0, next_yield = 0;
   uint32_t seen, round = 0;
@@ -101,7 +102,9 @@ static uint32_t ts_spin(const tensmith_pool* pool, const uint32_t* word, uint32_
 }
 
 /* n * part / parts without overflow. */
-static int64_t ts_part_begin(int64_t n, int32_t part, int32_t parts) { return n / parts * part + n % parts * part / parts; }
+static int64_t ts_part_begin(int64_t n, int32_t part, int32_t parts) {
+  return n / parts * part + n % parts * part / parts;
+}
 
 static uint64_t ts_range(uint32_t begin, uint32_t end) { return (uint64_t)end << 32 | begin; }
 
@@ -134,7 +137,8 @@ static void ts_run_own(const ts_loop* loop, ts_cell* self) {
   while (ts_take(self, 0, &begin, &end)) ts_run(loop, self, begin, end);
 }
 
-/* Takes from the `count` threads after `self`, round about. A cell outside this loop is empty, so nothing foreign is taken. */
+/* Takes from the `count` threads after `self`, round about. A cell outside this loop is empty, so nothing foreign is
+ * taken. */
 static void ts_run_others(tensmith_pool* pool, const ts_loop* loop, ts_cell* self, int32_t count) {
   int32_t i, t = self->thread;
   uint32_t begin, end;
@@ -149,8 +153,8 @@ static uint32_t ts_wait_for_offer(const tensmith_pool* pool, ts_cell* cell) {
   for (;;) {
     uint32_t seen = ts_spin(pool, &cell->word, TS_STATE, TS_IDLE);
     if ((seen & TS_STATE) == TS_OFFERED) return seen;
-    /* First the flag, then the kernel's look at the word; the caller writes the word, then looks at the flag. One of the two sees
-     * the other (both operations are sequentially consistent). */
+    /* First the flag, then the kernel's look at the word; the caller writes the word, then looks at the flag. One of
+     * the two sees the other (both operations are sequentially consistent). */
     __atomic_store_n(&cell->parked, 1, __ATOMIC_SEQ_CST);
     ts_futex(&cell->word, FUTEX_WAIT, seen);
     __atomic_store_n(&cell->parked, 0, __ATOMIC_SEQ_CST);
@@ -183,7 +187,8 @@ static void* ts_worker_main(void* argument) {
 
 /* Caller: gives a part to a worker. */
 static void ts_offer(ts_cell* cell, const ts_loop* loop, uint64_t range) {
-  uint32_t count = (__atomic_load_n(&cell->word, __ATOMIC_RELAXED) & ~(uint32_t)TS_STATE) + 4; /* idle: only the caller writes */
+  uint32_t count =
+      (__atomic_load_n(&cell->word, __ATOMIC_RELAXED) & ~(uint32_t)TS_STATE) + 4; /* idle: only the caller writes */
   cell->loop = *loop;
   cell->failed_piece = INT32_MAX;
   cell->error = 0;
@@ -196,8 +201,8 @@ static void ts_offer(ts_cell* cell, const ts_loop* loop, uint64_t range) {
 /* Caller: returns when the worker has nothing to do with this loop any more. Its range is empty. */
 static void ts_finish(const tensmith_pool* pool, ts_cell* cell) {
   uint32_t seen = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
-  if ((seen & TS_STATE) == TS_OFFERED &&
-      __atomic_compare_exchange_n(&cell->word, &seen, seen & ~(uint32_t)TS_STATE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+  if ((seen & TS_STATE) == TS_OFFERED && __atomic_compare_exchange_n(&cell->word, &seen, seen & ~(uint32_t)TS_STATE, 0,
+                                                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return;
   while ((seen & TS_STATE) != TS_IDLE) {
     seen = ts_spin(pool, &cell->word, TS_STATE, TS_CLAIMED);
@@ -208,7 +213,8 @@ static void ts_finish(const tensmith_pool* pool, ts_cell* cell) {
   }
 }
 
-TS_C_API int32_t tensmith_pool_parallel_for(void* pool_pointer, tensmith_loop_body body, void* closure, int64_t extent) {
+TS_C_API int32_t tensmith_pool_parallel_for(void* pool_pointer, tensmith_loop_body body, void* closure,
+                                            int64_t extent) {
   tensmith_pool* pool = (tensmith_pool*)pool_pointer;
   int32_t parts = pool->threads < extent ? pool->threads : (int32_t)extent;
   int32_t t, error = 0, failed = INT32_MAX;
@@ -224,8 +230,9 @@ TS_C_API int32_t tensmith_pool_parallel_for(void* pool_pointer, tensmith_loop_bo
   self->error = 0;
   __atomic_store_n(&self->range, ts_range(0, (uint32_t)ts_part_begin(loop.pieces, 1, parts)), __ATOMIC_RELEASE);
   for (t = 1; t < parts; ++t)
-    ts_offer(&pool->cells[t], &loop,
-             ts_range((uint32_t)ts_part_begin(loop.pieces, t, parts), (uint32_t)ts_part_begin(loop.pieces, t + 1, parts)));
+    ts_offer(
+        &pool->cells[t], &loop,
+        ts_range((uint32_t)ts_part_begin(loop.pieces, t, parts), (uint32_t)ts_part_begin(loop.pieces, t + 1, parts)));
   ts_run_own(&loop, self);
   ts_run_others(pool, &loop, self, parts - 1);
   for (t = 1; t < parts; ++t) ts_finish(pool, &pool->cells[t]);

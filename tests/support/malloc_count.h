@@ -5,7 +5,8 @@
 
 namespace tensmith::test {
 
-/// Calls of malloc, calloc, realloc, aligned_alloc and posix_memalign since the start, by all threads (operator new included).
+/// Calls of malloc, calloc, realloc, aligned_alloc and posix_memalign since the start, by all threads (operator new
+/// included).
 int64_t malloc_count();
 /// False where a sanitizer owns the allocator: then `malloc_count` stays 0 and tests skip.
 bool counts_mallocs();

@@ -47,8 +47,8 @@ TEST(Config, FlagsOfEachType) {
 }
 
 TEST(Config, BadValuesNameTheFlag) {
-  for (const char* flag : {"--threads=two", "--threads=-1", "--pass-limit=-2", "--time-passes=maybe", "--seed", "--seed=1e3",
-                           "--seed=99999999999999999999", "--print-ir=sometimes", "--print-ir=after:"}) {
+  for (const char* flag : {"--threads=two", "--threads=-1", "--pass-limit=-2", "--time-passes=maybe", "--seed",
+                           "--seed=1e3", "--seed=99999999999999999999", "--print-ir=sometimes", "--print-ir=after:"}) {
     Config c;
     Result<bool> done = c.set_flag(flag);
     ASSERT_FALSE(done.ok()) << flag;
@@ -156,7 +156,8 @@ TEST(Shape, CountsAndLimits) {
   EXPECT_EQ(element_count(std::vector<int64_t>{big + 1}).failure().id, "bad-shape");
   EXPECT_EQ(element_count(std::vector<int64_t>{3, -1}).failure().id, "bad-shape");
   EXPECT_EQ(element_count(std::vector<int64_t>(65, 1)).failure().id, "bad-shape");
-  EXPECT_EQ(byte_count(std::vector<int64_t>{int64_t{1} << 39, int64_t{1} << 22}, kFloat64).failure().id, "shape-overflow");
+  EXPECT_EQ(byte_count(std::vector<int64_t>{int64_t{1} << 39, int64_t{1} << 22}, kFloat64).failure().id,
+            "shape-overflow");
   EXPECT_EQ(*byte_count(std::vector<int64_t>{3}, kFloat32.with_lanes(4)), 48);
   EXPECT_EQ(dense_strides(std::vector<int64_t>{2, 3, 4}), (std::vector<int64_t>{12, 4, 1}));
   EXPECT_EQ(shape_to_string(std::vector<int64_t>{1, 3}), "[1,3]");
@@ -265,7 +266,8 @@ TEST(Files, ManyWritersOfOneFileLeaveOneWholeFile) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 5; ++i) ASSERT_TRUE(write_file(dir.file("f"), std::string(100000, static_cast<char>('a' + t))).ok());
+      for (int i = 0; i < 5; ++i)
+        ASSERT_TRUE(write_file(dir.file("f"), std::string(100000, static_cast<char>('a' + t))).ok());
     });
   for (std::thread& t : threads) t.join();
   const std::string data = *read_file(dir.file("f"));
@@ -278,7 +280,8 @@ TEST(Json, HeaderHasAllFields) {
   from.schema = "tensmith.test/1";
   from.threads = 2;
   const Json json = json_header(from);
-  for (const char* key : {"schema", "tool", "version", "target", "cpu_model", "threads", "seed", "model_digest", "usable_cores"})
+  for (const char* key :
+       {"schema", "tool", "version", "target", "cpu_model", "threads", "seed", "model_digest", "usable_cores"})
     EXPECT_TRUE(json.contains(key)) << key;
   EXPECT_TRUE(json["target"].is_null());
   EXPECT_FALSE(manifest_header(from).contains("cpu_model"));
@@ -286,8 +289,9 @@ TEST(Json, HeaderHasAllFields) {
 
 TEST(Json, HostileTextIsRefused) {
   EXPECT_TRUE(parse_json(R"({"a": [1, "[[[[", 2]})").ok());
-  for (const std::string& text : {std::string(), std::string("{"), std::string("[1,]"), std::string("\xff"), std::string("{\"a\":1e999999}"),
-                                  std::string(100000, '['), std::string("\"\\u12\"")}) {
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[1,]"), std::string("\xff"), std::string("{\"a\":1e999999}"),
+        std::string(100000, '['), std::string("\"\\u12\"")}) {
     Result<Json> json = parse_json(text);
     ASSERT_FALSE(json.ok()) << text.substr(0, 20);
     EXPECT_EQ(json.failure().id, "bad-json");

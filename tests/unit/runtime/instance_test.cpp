@@ -1,4 +1,5 @@
-// Instances through the C code that exported libraries carry: binding of dimensions, every refusal, threads, memory, observation.
+// Instances through the C code that exported libraries carry: binding of dimensions, every refusal, threads, memory,
+// observation.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -273,7 +274,8 @@ TEST(InstanceCreate, OptionsAndAllocator) {
       auto* c = static_cast<Counter*>(user);
       c->live += bytes;
       ++c->calls;
-      void* p = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>((bytes + alignment - 1) / alignment * alignment));
+      void* p = std::aligned_alloc(static_cast<size_t>(alignment),
+                                   static_cast<size_t>((bytes + alignment - 1) / alignment * alignment));
       std::memset(p, 0x7f, static_cast<size_t>(bytes));  // the host owes no zeros
       return p;
     }
@@ -285,7 +287,8 @@ TEST(InstanceCreate, OptionsAndAllocator) {
   } counter;
   options.allocate = Counter::allocate;
   options.allocator_user = &counter;
-  EXPECT_EQ(tensmith_instance_create(model.model(), &options, &instance), TENSMITH_BAD_ARGUMENT) << "release is missing";
+  EXPECT_EQ(tensmith_instance_create(model.model(), &options, &instance), TENSMITH_BAD_ARGUMENT)
+      << "release is missing";
   options.release = Counter::release;
   ASSERT_EQ(tensmith_instance_create(model.model(), &options, &instance), TENSMITH_OK);
   EXPECT_STREQ(error, "");
@@ -317,7 +320,8 @@ TEST(InstanceCreate, MissingFeatureIsNamedAndWeakerVariantTaken) {
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.failure().id, "missing-cpu-feature");
   EXPECT_EQ(none.failure().message,
-            "scale: this CPU lacks the feature avx9000, which the code for target x86-64-v9 needs; compile for a target that this CPU offers");
+            "scale: this CPU lacks the feature avx9000, which the code for target x86-64-v9 needs; compile for a "
+            "target that this CPU offers");
   d.variants.push_back(scale_description().variants[0]);
   Instance weaker = scale_module(d).create().value();
   EXPECT_STREQ(weaker.variant().target, "x86-64");

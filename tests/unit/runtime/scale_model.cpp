@@ -26,10 +26,12 @@ int32_t rows(void* closure, int64_t begin, int64_t end, int32_t thread) {
 }
 
 int32_t run(const tensmith_context* context, void* const* buffers, const int64_t* dims) {
-  Closure c{static_cast<const float*>(buffers[0]), static_cast<const float*>(buffers[3]), static_cast<float*>(buffers[1]),
-            static_cast<float*>(buffers[4])};
+  Closure c{static_cast<const float*>(buffers[0]), static_cast<const float*>(buffers[3]),
+            static_cast<float*>(buffers[1]), static_cast<float*>(buffers[4])};
   if (context->on_kernel) context->on_kernel(context->user, 0, 0);
-  const int32_t code = context->num_threads > 1 && context->pool ? context->parallel_for(context->pool, rows, &c, dims[0]) : rows(&c, 0, dims[0], 0);
+  const int32_t code = context->num_threads > 1 && context->pool
+                           ? context->parallel_for(context->pool, rows, &c, dims[0])
+                           : rows(&c, 0, dims[0], 0);
   if (context->on_kernel) context->on_kernel(context->user, 0, 1);
   if (code) return code;
   if (context->on_kernel) context->on_kernel(context->user, 1, 0);

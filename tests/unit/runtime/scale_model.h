@@ -1,5 +1,5 @@
-/// A model small enough to write by hand, with everything that descriptions can say: y[i] = x[i] * scale + bias[i % 4], where x has a
-/// symbolic first dimension; scale and bias are weights; a second output has a derived dimension.
+/// A model small enough to write by hand, with everything that descriptions can say: y[i] = x[i] * scale + bias[i % 4],
+/// where x has a symbolic first dimension; scale and bias are weights; a second output has a derived dimension.
 #pragma once
 
 #include "runtime/export/model_image.h"

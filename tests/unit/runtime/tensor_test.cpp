@@ -17,7 +17,9 @@ namespace {
 const DType kAll[] = {kBool,   kInt8,    kInt16,   kInt32,   kInt64,   kUInt8,   kUInt16,
                       kUInt32, kUInt64,  kFloat16, kFloat32, kFloat64, kBFloat16};
 
-std::string bytes_of(const HostTensor& t) { return std::string(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())); }
+std::string bytes_of(const HostTensor& t) {
+  return std::string(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes()));
+}
 
 TEST(HostTensor, AlignedAndZero) {
   for (int64_t n : {0, 1, 3, 1000, 3000000}) {
@@ -130,7 +132,8 @@ TEST(Fill, RangesByType) {
 
 TEST(Fill, BadTexts) {
   HostTensor t({2}, kFloat32);
-  for (const char* how : {"", "one", "random", "random:", "random:x", "random:1:2", "random:1:3:2", "random:1:nan:2", "random:1:2:3:4"})
+  for (const char* how :
+       {"", "one", "random", "random:", "random:x", "random:1:2", "random:1:3:2", "random:1:nan:2", "random:1:2:3:4"})
     EXPECT_EQ(fill(t, how, "x").failure().id, "bad-fill") << how;
 }
 
@@ -149,7 +152,8 @@ TEST(Npy, BytesAsNumPyWritesThem) {
   header.resize(117, ' ');
   EXPECT_EQ(*npy_bytes(t), npy(header + "\n", bytes_of(t)));
   EXPECT_NE(npy_bytes(HostTensor({7}, kFloat32))->find("'shape': (7,), }"), std::string::npos);
-  EXPECT_NE(npy_bytes(HostTensor({}, kBool))->find("'descr': '|b1', 'fortran_order': False, 'shape': (), }"), std::string::npos);
+  EXPECT_NE(npy_bytes(HostTensor({}, kBool))->find("'descr': '|b1', 'fortran_order': False, 'shape': (), }"),
+            std::string::npos);
 }
 
 TEST(Npy, RoundTripOfEveryType) {
@@ -173,11 +177,15 @@ TEST(Npy, FortranOrderAndByteOrder) {
   const std::string data(reinterpret_cast<const char*>(column_major), sizeof column_major);
   HostTensor t = parse_npy(npy("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }", data), "f").value();
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(t.get(i), static_cast<double>(i + 1));
-  HostTensor big = parse_npy(npy("{'descr': '>i4', 'fortran_order': False, 'shape': (1,)}", std::string("\0\0\1\2", 4), 2), "f").value();
+  HostTensor big =
+      parse_npy(npy("{'descr': '>i4', 'fortran_order': False, 'shape': (1,)}", std::string("\0\0\1\2", 4), 2), "f")
+          .value();
   EXPECT_EQ(big.get(0), 258);
-  HostTensor v3 = parse_npy(npy("{\"shape\": (2L,), \"descr\": '|u1', 'fortran_order': False,}\n", "ab", 3), "f").value();
+  HostTensor v3 =
+      parse_npy(npy("{\"shape\": (2L,), \"descr\": '|u1', 'fortran_order': False,}\n", "ab", 3), "f").value();
   EXPECT_EQ(v3.get(1), 'b');
-  HostTensor boolean = parse_npy(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", std::string("\0\7", 2)), "f").value();
+  HostTensor boolean =
+      parse_npy(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", std::string("\0\7", 2)), "f").value();
   EXPECT_EQ(boolean.data<uint8_t>()[1], 1);
 }
 

@@ -1,4 +1,5 @@
-// The pool: every index once, nested and concurrent loops, errors, fork, oversubscription, no allocation, hand-off time.
+// The pool: every index once, nested and concurrent loops, errors, fork, oversubscription, no allocation, hand-off
+// time.
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double us_since(Clock::time_point start) { return std::chrono::duration<double, std::micro>(Clock::now() - start).count(); }
+double us_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
 
 struct Counts {
   explicit Counts(int64_t n) : hits(static_cast<size_t>(n)) {}
@@ -79,7 +82,8 @@ TEST(ThreadPool, PiecesCoverTheLargestExtentOnce) {
 }
 
 TEST(ThreadPool, SlowThreadsAreHelped) {
-  // Thread 1 (if it comes to run at all) is held in its first piece; all the rest of its part must be done by the others.
+  // Thread 1 (if it comes to run at all) is held in its first piece; all the rest of its part must be done by the
+  // others.
   struct State {
     std::atomic<int> done{0};
     std::atomic<bool> timed_out{false};
@@ -124,11 +128,17 @@ TEST(ThreadPool, WorkersReallyTakePart) {
 TEST(ThreadPool, LowestFailingPartWins) {
   ThreadPool pool(4);
   for (int i = 0; i < 200; ++i)
-    EXPECT_EQ(pool.parallel_for([](void*, int64_t begin, int64_t, int32_t) { return begin == 0 ? 0 : static_cast<int32_t>(begin); }, nullptr, 4), 1);
+    EXPECT_EQ(pool.parallel_for(
+                  [](void*, int64_t begin, int64_t, int32_t) { return begin == 0 ? 0 : static_cast<int32_t>(begin); },
+                  nullptr, 4),
+              1);
   // Every piece fails, whoever runs it: the one that begins at 0 is the lowest.
   for (int i = 0; i < 200; ++i)
-    EXPECT_EQ(pool.parallel_for([](void*, int64_t begin, int64_t, int32_t) { return static_cast<int32_t>(begin) + 7; }, nullptr, 100), 7);
-  EXPECT_EQ(pool.parallel_for([](void*, int64_t, int64_t, int32_t) { return 0; }, nullptr, 4), 0) << "an old error is not kept";
+    EXPECT_EQ(pool.parallel_for([](void*, int64_t begin, int64_t, int32_t) { return static_cast<int32_t>(begin) + 7; },
+                                nullptr, 100),
+              7);
+  EXPECT_EQ(pool.parallel_for([](void*, int64_t, int64_t, int32_t) { return 0; }, nullptr, 4), 0)
+      << "an old error is not kept";
 }
 
 TEST(ThreadPool, NestedLoopsRunSerially) {
@@ -222,7 +232,8 @@ TEST(ThreadPool, DefaultHonoursTheAffinityMask) {
 }
 
 TEST(ThreadPool, OneCoreForManyThreadsStillMovesOn) {
-  // All threads share one core and the caller spins for its worker: without giving way each loop would last a whole time slice.
+  // All threads share one core and the caller spins for its worker: without giving way each loop would last a whole
+  // time slice.
   std::thread([] {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -251,8 +262,8 @@ TEST(ThreadPool, NoAllocationInALoop) {
 }
 
 TEST(ThreadPool, HandOffTime) {
-  // Fork and join around parts of about a microsecond, minus the part. A loaded machine only spoils the upper percentiles, so the
-  // bound is on the best; the figures are printed for the record.
+  // Fork and join around parts of about a microsecond, minus the part. A loaded machine only spoils the upper
+  // percentiles, so the bound is on the best; the figures are printed for the record.
   struct Work {
     static int32_t run(void* sink, int64_t, int64_t, int32_t thread) {
       uint64_t x = static_cast<uint64_t>(thread) + 1;
@@ -275,7 +286,8 @@ TEST(ThreadPool, HandOffTime) {
   std::sort(part.begin(), part.end());
   std::sort(both.begin(), both.end());
   auto overhead = [&](size_t at) { return both[at] - part[0]; };
-  std::printf("hand-off, two threads: min %.2f us, p50 %.2f us, p99 %.2f us\n", overhead(0), overhead(1000), overhead(1980));
+  std::printf("hand-off, two threads: min %.2f us, p50 %.2f us, p99 %.2f us\n", overhead(0), overhead(1000),
+              overhead(1980));
   if (tensmith_affinity_cpus() >= 2) {
     EXPECT_LT(overhead(0), 5.0);
   }
