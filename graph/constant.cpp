@@ -53,6 +53,13 @@ Constant Constant::from_floats(DType dtype, std::vector<int64_t> shape, std::spa
   return result;
 }
 
+Constant Constant::with_shape(std::vector<int64_t> shape) const {
+  TS_CHECK(product(shape) == num_elements()) << shape_to_string(shape_) << " as " << shape_to_string(shape);
+  Constant other = *this;
+  other.shape_ = std::move(shape);
+  return other;
+}
+
 int64_t Constant::num_elements() const { return product(shape_); }
 
 double Constant::float_at(int64_t index) const {

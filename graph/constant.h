@@ -30,6 +30,8 @@ class Constant {
   int64_t num_bytes() const { return num_elements() * dtype_.bytes(); }
   const void* data() const { return data_; }
   void* mutable_data() { return const_cast<void*>(data_); }
+  /// The same storage in another shape with as many elements.
+  Constant with_shape(std::vector<int64_t> shape) const;
   explicit operator bool() const { return data_ != nullptr; }
 
   /// One element by flat index, converted (f16 and bf16 exactly).

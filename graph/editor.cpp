@@ -120,6 +120,11 @@ void GraphEditor::replace_uses(Value from, Value to) {
   if (from == to) return;
   TS_CHECK(same_type(graph_.type(from), graph_.type(to)))
       << graph_.value_name(from) << " of " << to_string(graph_.type(from)) << " replaced by " << to_string(graph_.type(to));
+  replace_uses_retyped(from, to);
+}
+
+void GraphEditor::replace_uses_retyped(Value from, Value to) {
+  if (from == to) return;
   std::vector<Graph::Use> moved;
   std::swap(moved, graph_.uses_[from.node][from.output]);
   auto& target = graph_.uses_[to.node][to.output];

@@ -120,6 +120,8 @@ class Graph {
   };
   const std::vector<Use>& uses(Value v) const;
   int64_t num_nodes() const { return alive_; }
+  /// One above the highest id that was ever given.
+  NodeId end_id() const { return static_cast<NodeId>(nodes_.size()); }
   /// A deep copy (constants stay shared).
   Graph clone() const;
 
@@ -154,6 +156,9 @@ class GraphEditor {
   Value add_constant(Constant value, const std::string& name = {});
   /// All uses of `from`, graph outputs included, become uses of `to`. Errors: InternalError when the types differ.
   void replace_uses(Value from, Value to);
+  /// The same for a value whose type is better known (a size that only the data decided, a branch that is taken): the types of what
+  /// follows are inferred again. Errors: those of the type rules.
+  void replace_uses_retyped(Value from, Value to);
   void set_input(NodeId node, int input, Value value);
   void set_attr(NodeId node, const std::string& attr, AttrValue value);
   void erase_attr(NodeId node, const std::string& attr);

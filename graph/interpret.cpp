@@ -92,7 +92,7 @@ Result<std::vector<RefTensor>> run_decomposed(const BoundNode& bound, const std:
   editor.set_outputs(outputs, names);
   editor.erase_dead();
   TS_CHECK(!scratch.alive(id)) << "decomposition of " << node.op->name << " uses the node itself";
-  return interpret(scratch, std::move(given), {options.round_each, nullptr});
+  return interpret(scratch, std::move(given), {options.round_each, options.by_compute, nullptr});
 }
 
 /// A tensor that is a placeholder or stands twice among the outputs gets a stage of its own.
@@ -171,9 +171,11 @@ Result<VarMap> bind_inputs(const Graph& graph, const std::vector<RefTensor>& inp
 Result<std::vector<RefTensor>> interpret_node(const Node& node, const std::vector<const RefTensor*>& inputs,
                                               const std::vector<const Constant*>& constants, const InterpretOptions& options) {
   const auto run = [&]() -> Result<std::vector<RefTensor>> {
-    if (node.op->reference && all_static(node)) return run_reference(node, inputs);
+    const bool computes = options.by_compute && node.op->compute;
+    if (node.op->reference && all_static(node) && !computes) return run_reference(node, inputs);
     BoundNode bound(node, inputs, constants);
     if (auto ok = bound.infer(); !ok) return ok.failure();
+    if (computes && all_static(bound.node())) return run_computed(bound, inputs, options);
     if (node.op->reference) return run_reference(bound.node(), inputs);
     if (node.op->decompose) return run_decomposed(bound, inputs, options);
     if (node.op->compute) return run_computed(bound, inputs, options);

@@ -11,6 +11,7 @@ namespace tensmith::graph {
 /// How a graph is interpreted.
 struct InterpretOptions {
   bool round_each = true;  ///< round floats to their dtype after every operator; false: float64 throughout
+  bool by_compute = false; ///< run compute rules as plain loops wherever there is one, not references
   /// Called after every node (not for inputs and constants) with its outputs.
   std::function<void(const Node&, const std::vector<RefTensor>& outputs)> on_node = nullptr;
 };

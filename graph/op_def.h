@@ -123,6 +123,11 @@ struct OpSample {
   std::string error_id = {};          ///< not empty: the type rule must refuse with this id
 };
 
+/// Everything that is known of an operator.
+///
+/// Operators with subgraphs (If, Loop, Scan) have closed subgraphs: the outer values that they read stand behind the operator's own
+/// inputs (attribute `captures` says how many), and every subgraph of the node has as inputs its formal ones, then one for each of
+/// these, in the same order. Outer constants are constants of the subgraph too.
 struct OpDef {
   std::string name;
   std::string domain = "";               ///< "" is ai.onnx; internal operators use "tensmith"

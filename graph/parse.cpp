@@ -277,6 +277,7 @@ class Parser {
   }
 
   Result<void> statement() {
+    Lexer start = lex_;  // where errors about the whole statement are
     std::vector<Target> targets;
     do {
       auto name = value_name();
@@ -325,7 +326,7 @@ class Parser {
     auto name = node_name();
     if (!name) return name.failure();
     auto added = editor_.try_add(*op, *inputs, std::move(attributes).value(), *name, static_cast<int>(targets.size()));
-    if (!added) return lex_.error(added.failure().message);
+    if (!added) return start.error(added.failure().message);
     std::vector<Value> values;
     for (size_t k = 0; k < targets.size(); ++k) {
       values.push_back({*added, static_cast<int>(k)});
@@ -333,7 +334,7 @@ class Parser {
       if (!targets[k].type) continue;
       dims_.unify(*targets[k].type, inferred);
       if (!same_type(dims_.resolve(*targets[k].type), inferred))
-        return lex_.error("%" + targets[k].name + ": expected " + to_string(inferred) + " by the operator's rule, got " + to_string(*targets[k].type));
+        return start.error("%" + targets[k].name + ": expected " + to_string(inferred) + " by the operator's rule, got " + to_string(*targets[k].type));
     }
     return define(targets, values);
   }

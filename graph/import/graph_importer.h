@@ -71,6 +71,7 @@ class GraphImporter {
   void report_subgraph_ops(const FlatGraph& flat);
 
   std::optional<TensorType> declared_type(const onnx::ValueInfoProto& info, bool is_input);
+  std::optional<Expr> known_dim(const std::string& name) const;
   Expr input_dim(const std::string& input, int axis, const onnx::TensorShapeProto::Dimension& dim);
 
   ImportSession& session_;

@@ -1,0 +1,216 @@
+#include "graph/passes/cancel_transpose_reshape.h"
+
+#include <algorithm>
+#include <array>
+
+#include "graph/passes/fold.h"
+
+namespace tensmith::graph {
+
+namespace {
+
+using Perm = std::vector<int64_t>;
+
+/// Elementwise operators of several inputs that broadcast from the right.
+constexpr std::array<std::string_view, 22> kBroadcasting = {"Add", "And", "Clip", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean",
+                                                            "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor", "BitwiseAnd"};
+
+/// Whether element i of the output needs just the elements at i of the inputs, for whatever order of axes.
+bool is_elementwise(const Node& n) {
+  if (!n.op->domain.empty() || n.op->fusion != FusionKind::kElementwise || n.types.size() != 1) return false;
+  if (std::find(kBroadcasting.begin(), kBroadcasting.end(), n.op->name) != kBroadcasting.end()) return true;
+  return n.op->inputs.size() == 1 && n.inputs.size() == 1;
+}
+
+Perm perm_of(const Node& n) {
+  Perm perm = n.attrs.get_ints("perm");
+  if (perm.empty())
+    for (int64_t k = n.types[0].rank() - 1; k >= 0; --k) perm.push_back(k);
+  return perm;
+}
+
+Perm inverse(const Perm& perm) {
+  Perm result(perm.size());
+  for (size_t k = 0; k < perm.size(); ++k) result[static_cast<size_t>(perm[k])] = static_cast<int64_t>(k);
+  return result;
+}
+
+AttrMap perm_attr(const Perm& perm) {
+  AttrMap attrs;
+  attrs.set("perm", perm);
+  return attrs;
+}
+
+/// The transpose behind a value that nothing else reads.
+const Node* lone_transpose(const Rewriter& r, Value v) {
+  const Node* transpose = r.producer(v, "Transpose");
+  return transpose && r.single_use(v) ? transpose : nullptr;
+}
+
+/// A constant operand as it must be when the others are not transposed yet. Nothing when it cannot be (more axes than they have).
+Value untransposed(Rewriter& r, Value v, const Perm& perm) {
+  const Constant& c = *r.constant(v);
+  if (c.num_elements() == 1 && c.shape().size() <= perm.size()) return v;
+  if (c.shape().size() > perm.size()) return {};
+  std::vector<int64_t> shape(perm.size() - c.shape().size(), 1);
+  shape.insert(shape.end(), c.shape().begin(), c.shape().end());
+  return r.edit.add_constant(transpose(c.with_shape(shape), inverse(perm)), r.graph.value_name(v));
+}
+
+/// The operands without their common transpose; empty when they have none.
+std::vector<Value> common_sources(Rewriter& r, const std::vector<Value>& inputs, Perm& perm) {
+  perm.clear();
+  for (const Value& input : inputs)
+    if (const Node* transpose = lone_transpose(r, input)) {
+      const Perm own = perm_of(*transpose);
+      if (!perm.empty() && perm != own) return {};
+      perm = own;
+    } else if (input.given() && !r.constant(input)) {
+      return {};
+    }
+  if (perm.empty()) return {};
+  std::vector<Value> sources;
+  for (const Value& input : inputs) {
+    Value source;
+    if (input.given()) {
+      source = r.constant(input) ? untransposed(r, input, perm) : r.producer(input, "Transpose")->inputs[0];
+      if (!source.given()) return {};
+    }
+    sources.push_back(source);
+  }
+  return sources;
+}
+
+/// Transpose(Transpose(x, p), q) --> Transpose(x, p then q), or x
+bool transpose_of_transpose(Rewriter& r, const Node& n) {
+  const Node* inner = r.producer(n.inputs[0], "Transpose");
+  if (!inner) return false;
+  const Perm p = perm_of(*inner), q = perm_of(n);
+  Perm both(q.size());
+  for (size_t k = 0; k < q.size(); ++k) both[k] = p[static_cast<size_t>(q[k])];
+  if (std::is_sorted(both.begin(), both.end())) return r.replace(n, inner->inputs[0]);
+  return r.replace(n, r.add(n, "Transpose", {inner->inputs[0]}, perm_attr(both)));
+}
+
+bool identity_transpose(Rewriter& r, const Node& n) {
+  const Perm perm = perm_of(n);
+  return std::is_sorted(perm.begin(), perm.end()) && r.replace(n, n.inputs[0]);
+}
+
+bool sink_through_elementwise(Rewriter& r, const Node& n) {
+  if (!is_elementwise(n)) return false;
+  Perm perm;
+  const std::vector<Value> sources = common_sources(r, n.inputs, perm);
+  if (sources.empty() || static_cast<int>(perm.size()) != n.types[0].rank()) return false;
+  return r.replace(n, r.add(n, "Transpose", {r.add(n, n.op->name, sources, AttrMap(n.attrs))}, perm_attr(perm)));
+}
+
+int64_t axis_of(const Node& n, int rank, int64_t fallback) {
+  const int64_t axis = n.attrs.get_int("axis", fallback);
+  return axis < 0 ? axis + rank : axis;
+}
+
+bool sink_through_concat(Rewriter& r, const Node& n) {
+  Perm perm;
+  const std::vector<Value> sources = common_sources(r, n.inputs, perm);
+  // A constant of one element is no scalar here.
+  for (const Value& source : sources)
+    if (r.type(source).rank() != n.types[0].rank()) return false;
+  if (sources.empty()) return false;
+  AttrMap attrs;
+  attrs.set("axis", perm[static_cast<size_t>(axis_of(n, n.types[0].rank(), 0))]);
+  return r.replace(n, r.add(n, "Transpose", {r.add(n, "Concat", sources, attrs)}, perm_attr(perm)));
+}
+
+/// One axis named by the attribute `axis` (default the last one).
+bool sink_through_softmax(Rewriter& r, const Node& n) {
+  const Node* transpose = lone_transpose(r, n.inputs[0]);
+  if (!transpose) return false;
+  const Perm perm = perm_of(*transpose);
+  AttrMap attrs;
+  attrs.set("axis", perm[static_cast<size_t>(axis_of(n, n.types[0].rank(), -1))]);
+  return r.replace(n, r.add(n, "Transpose", {r.add(n, n.op->name, {transpose->inputs[0]}, attrs)}, perm_attr(perm)));
+}
+
+bool sink_through_reduction(Rewriter& r, const Node& n) {
+  const Node* transpose = lone_transpose(r, n.inputs[0]);
+  if (!transpose || n.inputs.size() < 2) return false;
+  const auto axes = r.ints(n.inputs[1]);
+  if (!axes || axes->empty()) return false;
+  const Perm perm = perm_of(*transpose);
+  std::vector<int64_t> moved, reduced;
+  for (int64_t axis : *axes) {
+    reduced.push_back(axis < 0 ? axis + static_cast<int64_t>(perm.size()) : axis);
+    moved.push_back(perm[static_cast<size_t>(reduced.back())]);
+  }
+  const Value result = r.add(n, n.op->name, {transpose->inputs[0], r.add_ints(n, moved)}, AttrMap(n.attrs));
+  if (n.attrs.get_int("keepdims", 1) != 0) return r.replace(n, r.add(n, "Transpose", {result}, perm_attr(perm)));
+  // The axes that are left, in the order of the transpose, renumbered without the reduced ones.
+  Perm left;
+  for (size_t k = 0; k < perm.size(); ++k) {
+    if (std::find(reduced.begin(), reduced.end(), static_cast<int64_t>(k)) != reduced.end()) continue;
+    const auto before = std::count_if(moved.begin(), moved.end(), [&](int64_t axis) { return axis < perm[k]; });
+    left.push_back(perm[k] - before);
+  }
+  return r.replace(n, left.empty() ? result : r.add(n, "Transpose", {result}, perm_attr(left)));
+}
+
+bool sink_through_pad(Rewriter& r, const Node& n) {
+  const Node* transpose = lone_transpose(r, n.inputs[0]);
+  const auto pads = transpose ? r.ints(n.inputs[1]) : std::nullopt;
+  if (!pads || n.inputs.size() > 3) return false;
+  const Perm perm = perm_of(*transpose);
+  if (pads->size() != 2 * perm.size()) return false;
+  std::vector<int64_t> moved(pads->size());
+  for (size_t k = 0; k < perm.size(); ++k) {
+    moved[static_cast<size_t>(perm[k])] = (*pads)[k];
+    moved[static_cast<size_t>(perm[k]) + perm.size()] = (*pads)[k + perm.size()];
+  }
+  std::vector<Value> inputs = n.inputs;
+  inputs[0] = transpose->inputs[0];
+  inputs[1] = r.add_ints(n, moved);
+  return r.replace(n, r.add(n, "Transpose", {r.add(n, "Pad", inputs, AttrMap(n.attrs))}, perm_attr(perm)));
+}
+
+/// Reshape(f(Reshape(x))) --> f(Reshape(x)) for elementwise f, whose other operands are single numbers.
+bool reshape_around_elementwise(Rewriter& r, const Node& n) {
+  if (!r.single_use(n.inputs[0])) return false;
+  const Node& middle = r.graph.node(n.inputs[0].node);
+  if (!is_elementwise(middle) || n.inputs[0].output != 0) return false;
+  int data = -1;
+  for (size_t k = 0; k < middle.inputs.size(); ++k) {
+    const Value input = middle.inputs[k];
+    if (!input.given() || (r.constant(input) && r.constant(input)->num_elements() == 1 && r.type(input).rank() <= n.types[0].rank())) continue;
+    if (data >= 0) return false;
+    data = static_cast<int>(k);
+  }
+  if (data < 0) return false;
+  const Node* inner = r.producer(middle.inputs[static_cast<size_t>(data)], "Reshape");
+  if (!inner || !r.single_use({inner->id, 0}) || !same_type(inner->types[0], {inner->types[0].dtype, middle.types[0].shape, {}})) return false;
+  std::vector<Value> inputs = middle.inputs;
+  inputs[static_cast<size_t>(data)] = r.reshape(n, inner->inputs[0], n.types[0].shape);
+  return r.replace(n, r.add(middle, middle.op->name, inputs, AttrMap(middle.attrs)));
+}
+
+constexpr Rule kRules[] = {
+    {"transpose-identity", "Transpose", "Transpose(x, 0, 1, ...) --> x", identity_transpose},
+    {"transpose-of-transpose", "Transpose", "Transpose(Transpose(x, p), q) --> Transpose(x, p then q), or x", transpose_of_transpose},
+    {"sink-elementwise", "", "f(Transpose(x), Transpose(y), c) --> Transpose(f(x, y, c'))", sink_through_elementwise},
+    {"sink-concat", "Concat", "Concat(Transpose(x), Transpose(y)) --> Transpose(Concat(x, y))", sink_through_concat},
+    {"sink-softmax", "Softmax", "Softmax(Transpose(x), axis) --> Transpose(Softmax(x, axis'))", sink_through_softmax},
+    {"sink-log-softmax", "LogSoftmax", "LogSoftmax(Transpose(x), axis) --> Transpose(LogSoftmax(x, axis'))", sink_through_softmax},
+    {"sink-reduce-mean", "ReduceMean", "ReduceMean(Transpose(x), axes) --> Transpose(ReduceMean(x, axes'))", sink_through_reduction},
+    {"sink-reduce-sum", "ReduceSum", "ReduceSum(Transpose(x), axes) --> Transpose(ReduceSum(x, axes'))", sink_through_reduction},
+    {"sink-reduce-max", "ReduceMax", "ReduceMax(Transpose(x), axes) --> Transpose(ReduceMax(x, axes'))", sink_through_reduction},
+    {"sink-reduce-min", "ReduceMin", "ReduceMin(Transpose(x), axes) --> Transpose(ReduceMin(x, axes'))", sink_through_reduction},
+    {"sink-pad", "Pad", "Pad(Transpose(x), pads) --> Transpose(Pad(x, pads'))", sink_through_pad},
+    {"reshape-around-elementwise", "Reshape", "Reshape(f(Reshape(x))) --> f(Reshape(x))", reshape_around_elementwise},
+};
+
+}  // namespace
+
+std::span<const Rule> cancel_transpose_reshape_rules() { return kRules; }
+
+int cancel_transpose_reshape(GraphEditor& edit, const PassOptions&) { return apply_rules(edit, kRules); }
+
+}  // namespace tensmith::graph
