@@ -73,13 +73,15 @@ Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSp
 
 }  // namespace
 
+Failure unknown_primitive(const std::string& name) {
+  std::string known;
+  for (const PrimitiveDef* p : all_primitives()) known += (known.empty() ? "" : ", ") + p->name;
+  return {"unknown-primitive", "no primitive '" + name + "'; the primitives are " + known};
+}
+
 Result<Step> check_schema(const ScheduleState& state, const Step& step) {
   const PrimitiveDef* def = find_primitive(step.primitive);
-  if (!def) {
-    std::string known;
-    for (const PrimitiveDef* p : all_primitives()) known += (known.empty() ? "" : ", ") + p->name;
-    return Failure{"unknown-primitive", "no primitive '" + step.primitive + "'; the primitives are " + known};
-  }
+  if (!def) return unknown_primitive(step.primitive);
   Step full{step.primitive, {}};
   for (const ArgSpec& spec : def->args) {
     if (const StepArg* arg = step.find(spec.name)) {

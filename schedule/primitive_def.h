@@ -43,6 +43,8 @@ struct PrimitiveDef {
 std::span<const PrimitiveDef* const> all_primitives();
 /// Null when unknown.
 const PrimitiveDef* find_primitive(const std::string& name);
+/// The failure `unknown-primitive`, which lists the primitives that there are.
+Failure unknown_primitive(const std::string& name);
 
 /// Fills in defaults and checks names and kinds of arguments against the schema, and that stages and loops exist.
 Result<Step> check_schema(const ScheduleState& state, const Step& step);

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "runtime/base/error.h"
+#include "runtime/base/result.h"
 
 namespace tensmith {
 
@@ -39,7 +40,13 @@ struct Step {
   }
 };
 
-/// One line: `split stage=C loop=i factor=6 outer=io inner=ii tail=peel`.
+/// One line: `split stage=C loop=i factor=6 outer=io inner=ii tail=peel`. Texts with blanks, quotes, backslashes or control
+/// characters (within lists also commas) stand in double quotes.
 std::string to_string(const Step& step);
+/// The step that such a line says; the primitive's schema tells numbers from texts. Arguments with defaults may be left out.
+/// Errors: unknown-primitive, unknown-step-argument, bad-step-argument, bad-step-text.
+Result<Step> parse_step(std::string_view text);
+/// One step a line; empty lines and lines that begin with `#` are skipped. Errors: those of parse_step, with the line's number.
+Result<std::vector<Step>> parse_steps(std::string_view text);
 
 }  // namespace tensmith

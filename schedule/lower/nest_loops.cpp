@@ -23,7 +23,8 @@ std::vector<NestBuilder::Condition> NestBuilder::conditions_of(int index) const 
   const StageState& s = stage(index);
   std::vector<Condition> conditions;
   for (const LoopRelation& r : s.relations)
-    if (r.kind == Kind::kSplit && r.tail == Tail::kGuard) conditions.push_back({{r.whole}, s.loops[r.whole].is_reduce, &r});
+    if (r.kind == Kind::kSplit && (r.tail == Tail::kGuard || r.tail == Tail::kShiftInwards))
+      conditions.push_back({{r.whole}, s.loops[r.whole].is_reduce, &r});
   if (s.stage->where.get() == nullptr) return conditions;
   std::vector<Expr> parts;
   split_conjunction(s.stage->where, &parts);
@@ -40,7 +41,12 @@ std::vector<NestBuilder::Condition> NestBuilder::conditions_of(int index) const 
 }
 
 Expr NestBuilder::condition_expr(NestInstance& in, const Condition& c) {
-  if (c.guard) return short_form(value_of(in, c.guard->whole, nullptr) < extent_of(in, c.guard->whole));
+  if (c.guard) {
+    const Expr whole = extent_of(in, c.guard->whole);
+    // A shifted piece lies inside, unless the loop is shorter than one piece.
+    if (c.guard->tail == Tail::kShiftInwards && can_prove(whole >= Expr(c.guard->factor), facts_)) return make_bool(true);
+    return short_form(value_of(in, c.guard->whole, nullptr) < whole);
+  }
   const StageState& s = stage(in.stage);
   VarMap map;
   for (size_t a = 0; a < s.axis_loops.size(); ++a)
@@ -166,6 +172,9 @@ std::vector<Stmt> NestBuilder::prefetches(const NestInstance& in, int loop) {
     if (key.compare(0, kPrefix.size(), kPrefix) != 0) continue;
     const StageState* producer = state_.find(key.substr(kPrefix.size()));
     if (!producer) continue;
+    // What is computed further inside, or inlined, is in no memory yet.
+    const auto in_memory = [&](const Buffer& b) { return storage_.count(b.get()) && storage_.at(b.get()).buffer->scope != Scope::kRegister; };
+    if (!std::all_of(producer->stage->outputs.begin(), producer->stage->outputs.end(), in_memory)) continue;
     // The address that this loop reaches `distance` iterations later, with the loops inside it at their start.
     NestInstance ahead = in;
     ahead.value[loop] = ahead.value[loop] + Expr(distance);
@@ -297,13 +306,16 @@ Stmt NestBuilder::leaf(const NestInstance& instance, bool init) {
       values.push_back(node.initial.empty() ? node.reducer->identity[o] : remap(substitute(node.initial[o], map)));
   } else {
     for (const Expr& body : node.bodies) values.push_back(remap(substitute(body, map)));
-    // What a padded tail computes is never read; it must only not read outside of its inputs.
-    for (const LoopRelation& r : s.relations) {
-      if (r.kind != Kind::kSplit || r.tail != Tail::kPad) continue;
-      const Expr inside = short_form(value_of(in, r.whole, nullptr) < extent_of(in, r.whole));
-      if (!is_const_int(inside, 1))
-        for (Expr& value : values) value = select(inside, value, make_zero(value.dtype()));
-    }
+  }
+  // What a padded tail computes is never read, or adds the neutral element; it must only not read outside of its inputs.
+  for (const LoopRelation& r : s.relations) {
+    if (r.kind != Kind::kSplit || r.tail != Tail::kPad || (init && (s.loops[r.whole].is_reduce || node.initial.empty()))) continue;
+    const Expr inside = short_form(value_of(in, r.whole, nullptr) < extent_of(in, r.whole));
+    if (is_const_int(inside, 1)) continue;
+    for (size_t o = 0; o < count; ++o)
+      values[o] = select(inside, values[o], node.reducer ? node.reducer->identity[o] : make_zero(values[o].dtype()));
+  }
+  if (!init) {
     if (node.reducer) {
       VarMap operands;
       for (size_t o = 0; o < count; ++o) operands[node.reducer->lhs[o].get()] = Load::make(targets[o].buffer, places[o]);

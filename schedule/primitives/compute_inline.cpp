@@ -35,7 +35,7 @@ const PrimitiveDef& compute_inline_primitive() {
       .args = {{"stage", ArgKind::kStage, "the stage"}},
       .check = check,
       .apply = apply,
-      .samples = {{"softmax", {"compute_inline stage=E"}}}};
+      .samples = {{"softmax", {"compute_inline stage=e"}}}};
   return def;
 }
 

@@ -14,7 +14,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
     if (stage.loops[stage.order[k]].is_reduce)
       return Failure{"decompose-inside-reduction", "loop " + step.text("loop") + " lies inside the reduction loop " + stage.loops[stage.order[k]].name +
                                                        "; the start value must be stored outside all reduction loops"};
-  return {};
+  return check_shift_order(stage, stage.order, stage.find_loop(step.text("loop")));
 }
 
 void apply(ScheduleState& state, const Step& step) {

@@ -13,6 +13,14 @@ Result<void> check_has_loops(const StageState& stage);
 Result<void> check_new_loop(const StageState& stage, const std::string& name);
 /// Refuses a loop at which another stage is computed, since it would disappear or move.
 Result<void> check_not_attach_point(const ScheduleState& state, const StageState& stage, const std::string& loop);
+/// Whether computing an element twice in place leaves it as it is: no reduction, or one by max or min.
+bool is_repeatable(const StageState& stage);
+/// Refuses an order in which a loop over output elements that was split with tail=shift (or is about to be: `shifted`) lies inside
+/// the place where a reduction's start value is stored: its overlapping pieces would add elements twice.
+/// Errors: shift-inside-reduction.
+Result<void> check_shift_order(const StageState& stage, const std::vector<int>& order, int init_loop, int shifted = -1);
+/// Whether `loop` was made, through any number of steps, from `ancestor` (or is it).
+bool comes_from(const StageState& stage, int loop, int ancestor);
 /// Replaces reads of buffers in all stages but `except`.
 void redirect_reads(ScheduleState& state, const BufferNode* from, const Buffer& to, const std::string& except = {});
 

@@ -40,7 +40,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
       return Failure{"attach-point", "stage " + other.name + " is computed at " + stage.name + "." + other.attach_loop +
                                          ", which would get other loops around it; reorder before that step"};
   }
-  return {};
+  return check_shift_order(stage, order, stage.init_loop);
 }
 
 void apply(ScheduleState& state, const Step& step) {

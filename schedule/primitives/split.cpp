@@ -1,5 +1,6 @@
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/primitive_list.h"
+#include "tensor/walk.h"
 
 namespace tensmith {
 
@@ -22,8 +23,25 @@ Result<void> check(const ScheduleState& state, const Step& step) {
     return Failure{"split-of-marked-loop", "loop " + loop + " is already parallel, vectorized or unrolled; split it before that step"};
   const Result<Tail> tail = parse_tail(step.text("tail"));
   if (!tail) return tail.failure();
-  if (*tail == Tail::kShiftInwards && stage.stage->reducer && stage.stage->reducer->name != "max" && stage.stage->reducer->name != "min" && l.is_reduce)
-    return Failure{"shift-of-reduction", "loop " + loop + " is a reduction: shifting would add elements twice; use tail=guard or tail=peel"};
+  if (*tail == Tail::kShiftInwards) {
+    if (l.is_reduce && !is_repeatable(stage))
+      return Failure{"shift-of-reduction", "loop " + loop + " is a reduction: shifting would add elements twice; use tail=guard or tail=peel"};
+    if (!l.is_reduce) return check_shift_order(stage, stage.order, stage.init_loop, stage.find_loop(loop));
+  }
+  if (*tail == Tail::kPad) {
+    if (state.is_output(static_cast<int>(&stage - state.stages.data())))
+      return Failure{"pad-of-output", "stage " + stage.name + " is an output of the workload, whose memory has no room for a padded tail; use cache_write, "
+                                      "or tail=peel"};
+    if (stage.maker_of(stage.find_loop(loop)))
+      return Failure{"pad-of-split-loop", "loop " + loop + " comes from a split or fuse, so its padding would lie between elements; use tail=guard or tail=peel"};
+    bool loads = false;
+    if (stage.stage->where.get())
+      visit(stage.stage->where, [&](const Expr& e) {
+        loads |= e.kind() == NodeKind::kLoad;
+        return true;
+      });
+    if (loads) return Failure{"pad-of-where", "the condition of stage " + stage.name + " reads memory, which a padded tail would leave; use tail=guard or tail=peel"};
+  }
   return {};
 }
 
