@@ -16,6 +16,7 @@ struct MathOptions {
 /// arguments of sin, cos and tan, which stands under a Select with a scalar condition). f16 and bf16 are computed in f32 and
 /// rounded once. Works before and after vectorisation, on any number of lanes. Relies on Fma with one rounding: without FMA hardware
 /// the result is as exact but slow.
+/// The code counts on every operation being rounded to its type; the interpreter runs it rightly with InterpFloat::kRounded only.
 Stmt expand_math(const Stmt& s, const MathOptions& options = {});
 Expr expand_math(const Expr& e, const MathOptions& options = {});
 

@@ -11,6 +11,7 @@
 #include "apps/bench/vector_math/functions.h"
 #include "apps/bench/vector_math/kernel.h"
 #include "apps/bench/vector_math/ulp.h"
+#include "codegen/math/expand.h"
 #include "tests/unit/codegen/run_code.h"
 
 namespace tensmith {
@@ -142,6 +143,26 @@ TEST_P(MathAccuracy, SmallFloats) {
         continue;
       }
       ASSERT_LE(std::fabs(value - exact), 0.5001 * ulp) << f.name << "(" << input.f[i] << ") = " << value;
+    }
+  }
+}
+
+/// The expanded loop IR means the same to the interpreter, which knows nothing of the machine.
+TEST_P(MathAccuracy, Interpreted) {
+  const MathFunction& f = GetParam();
+  for (const DType type : {kFloat32, kFloat64}) {
+    constexpr int kCount = 64;
+    const Buffer in = make_buffer("in", type, {Expr(kCount)}), out = make_buffer("out", type, {Expr(kCount)});
+    const Var i("i");
+    const Stmt body = For::make(i, Expr(0), Expr(kCount), ForKind::kSerial, Store::make(out, {i}, call(f.id, {load(in, {i})})));
+    InterpValue x = make_interp_value(type, kCount), y = make_interp_value(type, kCount);
+    const double large[] = {1e5, -3e9, 1e20, 0x1p-30, HUGE_VAL, -HUGE_VAL, std::nan(""), 0.0};
+    for (int k = 0; k < kCount; ++k) x.f[k] = static_cast<float>(k < 8 ? large[k] : (k - 35.5) * 0.17);
+    const Result<void> done = interpret(LoopFunction{"f", {in, out}, {}, {out}, expand_math(body), {}}, {&x, &y}, {}, InterpFloat::kRounded);
+    ASSERT_TRUE(done.ok()) << done.failure().message;
+    for (int k = 0; k < kCount; ++k) {
+      const double error = type == kFloat32 ? ulp_error(static_cast<float>(y.f[k]), f.exact(x.f[k])) : ulp_error(y.f[k], f.exact_long(x.f[k]));
+      EXPECT_LE(error, type == kFloat32 ? f.f32_limit : f.f64_limit) << f.name << "(" << x.f[k] << ") = " << y.f[k];
     }
   }
 }
