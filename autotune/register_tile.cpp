@@ -26,7 +26,7 @@ RegisterTile choose_register_tile(const TileProblem& p, const Target& target) {
   RegisterTile best;
   const int64_t all_vectors = (p.columns + p.lanes - 1) / p.lanes;
   for (int vectors = 1; vectors <= std::min<int64_t>(all_vectors, 8); ++vectors) {
-    for (int rows = 1; rows <= std::min<int64_t>(p.rows, target.vector_registers - 2); ++rows) {
+    for (int rows = static_cast<int>(p.row_multiple); rows <= std::min<int64_t>(p.rows, target.vector_registers - 2); rows += static_cast<int>(p.row_multiple)) {
       // Element operands stream through one register; a vector operand of the step is held for all rows.
       const int held = p.column_loads > 0 ? vectors : 0;
       if (rows * vectors + held + 1 > target.vector_registers) break;

@@ -15,6 +15,7 @@ struct TileProblem {
   double row_loads = 1;          ///< loads per row and step of the reduction (a broadcast operand)
   double column_loads = 1;       ///< loads per vector and step (a vector operand)
   double element_loads = 0;      ///< loads per row and vector and step (an operand that both index)
+  int64_t row_multiple = 1;      ///< tiles have a multiple of so many rows (whole rows of an image)
   bool rows_conflict = false;    ///< rows lie a multiple of 4 KiB apart
 };
 

@@ -13,6 +13,8 @@ namespace {
 struct TilePlan {
   int vector_axis = -1, row_axis = -1;            // of the reading stage
   int vector_dim = -1, row_dim = -1;              // of the reduction
+  int outer_row_axis = -1, outer_row_dim = -1;    // a second row axis: tiles of `outer_rows` whole rows of the first
+  int64_t outer_rows = 1;
   int64_t rows = 1, columns = 1, steps = 1;
   TileProblem problem;
   RegisterTile tile;
@@ -104,6 +106,28 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     }
   }
   plan->tile = choose_register_tile(problem, draft.target());
+  // Rows that are short by themselves: tiles over several of them use each vector more often.
+  if (plan->row_axis < 0 || plan->rows >= draft.target().vector_registers / 2) return true;
+  for (size_t k = order.size() - 1; k-- > 0;) {
+    if (order[k] == plan->row_axis || size(order[k]) == 1) continue;
+    const int dim = dim_read_with(state, *reader_stage, reduction_index, reader.stage->axes[order[k]].var);
+    if (dim < 0) break;
+    TileProblem both = problem;
+    both.rows = plan->rows * size(order[k]);
+    both.row_multiple = plan->rows;
+    // Short rows lie apart by whole rows; their conflict is that of the outer stride.
+    const RegisterTile tile = choose_register_tile(both, draft.target());
+    if (tile.cycles == 0) break;
+    // Vectors come from L2 or further once a tile: more rows a tile are worth a little issue efficiency.
+    const double alone = plan->tile.cycles * static_cast<double>(size(order[k]));
+    if (tile.rows > plan->tile.rows && tile.cycles < alone * 1.1) {
+      plan->tile = tile;
+      plan->outer_row_axis = order[k];
+      plan->outer_row_dim = dim;
+      plan->outer_rows = tile.rows / plan->rows;
+    }
+    break;
+  }
   return true;
 }
 
@@ -173,17 +197,27 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   std::vector<std::string> outer;
   double tiles = 1;
   for (int axis : draft.storage_order(draft.stage(reader_name))) {
-    if (axis == plan.vector_axis || axis == plan.row_axis) continue;
+    if (axis == plan.vector_axis || axis == plan.row_axis || axis == plan.outer_row_axis) continue;
     outer.push_back(axis_name(reader_name, axis));
     tiles *= static_cast<double>(ScheduleDraft::size_of(draft.stage(reader_name).stage->axes[axis].extent));
   }
   schedule.split(reader_name, vec, block, vec + ".o", vec + ".i");
   std::string row_outer, row_inner;
+  std::vector<std::string> rows_inner;
   if (plan.row_axis >= 0) {
     const std::string row = axis_name(reader_name, plan.row_axis);
-    row_outer = row + ".o";
-    row_inner = row + ".i";
-    schedule.split(reader_name, row, plan.tile.rows, row_outer, row_inner);
+    if (plan.outer_row_axis >= 0) {
+      const std::string several = axis_name(reader_name, plan.outer_row_axis);
+      row_outer = several + ".o";
+      schedule.split(reader_name, several, plan.outer_rows, row_outer, several + ".i");
+      row_inner = row;
+      rows_inner = {several + ".i", row};
+    } else {
+      row_outer = row + ".o";
+      row_inner = row + ".i";
+      schedule.split(reader_name, row, plan.tile.rows, row_outer, row_inner);
+      rows_inner = {row_inner};
+    }
   }
   schedule.split(reader_name, vec + ".i", lanes, vec + ".v", vec + ".l");
 
@@ -195,18 +229,19 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   if (!row_outer.empty()) loops.push_back(row_outer);
   if (vectors_fit) loops.push_back(vec + ".o");
   std::vector<std::string> all = loops;
-  if (!row_inner.empty()) all.push_back(row_inner);
+  all.insert(all.end(), rows_inner.begin(), rows_inner.end());
   all.push_back(vec + ".v");
   all.push_back(vec + ".l");
   schedule.reorder(reader_name, all);
   schedule.vectorize(reader_name, vec + ".l");
   schedule.unroll(reader_name, vec + ".v");
-  if (!row_inner.empty()) schedule.unroll(reader_name, row_inner);
+  for (const std::string& row : rows_inner) schedule.unroll(reader_name, row);
 
   // Threads take the outer loops; enough pieces that they come out even.
   const double cycles = plan.tile.cycles * tiles * static_cast<double>(plan.steps);
   std::vector<std::string> parallel(loops.begin(), loops.end());
-  const int64_t row_tiles = (plan.rows + plan.tile.rows - 1) / plan.tile.rows, vector_tiles = (plan.columns + block - 1) / block;
+  const int64_t all_rows = plan.outer_row_axis < 0 ? plan.rows : plan.rows * ScheduleDraft::size_of(draft.stage(reader_name).stage->axes[plan.outer_row_axis].extent);
+  const int64_t row_tiles = (all_rows + plan.tile.rows - 1) / plan.tile.rows, vector_tiles = (plan.columns + block - 1) / block;
   const double last = loops.size() < 2 ? 1 : loops.back() == vec + ".o" ? static_cast<double>(vector_tiles) : static_cast<double>(row_tiles);
   const double pieces = tiles * row_tiles * vector_tiles;
   if (parallel.size() > 1 && pieces / last >= 8 * draft.request.threads) parallel.pop_back();
@@ -239,6 +274,7 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   }
   const std::string tile_vec = axis_name(reduction_name, plan.vector_dim);
   std::vector<std::string> tile_rows;
+  if (plan.outer_row_dim >= 0) tile_rows.push_back(axis_name(reduction_name, plan.outer_row_dim));
   if (plan.row_dim >= 0) tile_rows.push_back(axis_name(reduction_name, plan.row_dim));
   schedule.tile(reduction_name, tile_rows, tile_vec, lanes);
   for (const std::string& constant : plan.constants) pack_constant(draft, constant, reduction_name, v, block);
@@ -261,6 +297,13 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
     const bool innermost_loop = loop == reduce_loops.back();
     if (plan.steps <= kUnrollAll || (conditioned && extent <= kUnrollConditioned) || (innermost_loop && extent <= kUnrollInner)) schedule.unroll(reduction_name, loop);
   }
+  // Weights are used once a run and come from far: ask for them some steps ahead. The blocks lie in the order of their use, so
+  // that running past the end of one loop reaches what the next one wants.
+  constexpr int64_t kPrefetchSteps = 24, kPrefetchDistance = 24;
+  const LoopVar& walked = r.loops[r.find_loop(reduce_loops.back())];
+  if (walked.kind == ForKind::kSerial && ScheduleDraft::size_of(body->reduce_axes[reduce_order.back().second].extent) >= kPrefetchSteps)
+    for (const std::string& constant : plan.constants)
+      if (plan.problem.row_loads > 0) schedule.prefetch(reduction_name, constant, reduce_loops.back(), kPrefetchDistance);
   std::ostringstream text;
   text << "tile " << plan.tile.rows << "x" << plan.tile.vectors * lanes << " (" << plan.tile.rows * plan.tile.vectors << " accumulators), "
        << plan.rows << "x" << plan.columns << " over " << plan.steps << " steps, predicted " << static_cast<int>(plan.tile.efficiency * 100)

@@ -124,7 +124,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
   const graph::MemoryPlan plan = graph::plan_memory(requests, kAlignment);
   offsets_ = plan.offsets;
 
-  program.weights = std::make_shared<std::vector<uint8_t>>();
+  program.weights = std::make_shared<WeightBytes>();
   for (size_t k = 0; k < graph_.outputs.size(); ++k)
     if (graph_.constant(graph_.outputs[k])) place_constant(graph_.outputs[k], {});
   program.weights->resize(std::max<int64_t>(weight_bytes, kAlignment));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/driver/huge_pages.h"
 #include "codegen/artifact.h"
 #include "graph/pipeline.h"
 #include "runtime/base/target.h"
@@ -59,7 +60,7 @@ struct CompiledProgram {
   std::vector<ObjectCode> objects;
   LoopFunction main;
   std::vector<PortSpec> inputs, outputs;
-  std::shared_ptr<std::vector<uint8_t>> weights;
+  std::shared_ptr<WeightBytes> weights;
   int64_t arena_bytes = 0;
   std::vector<CompiledKernel> kernels;
   std::vector<KernelCall> calls;

@@ -41,7 +41,9 @@ std::vector<Tensor> compute_softmax(const ComputeContext& ctx, Kind kind) {
   }
   const Tensor power = compute("softmax_exp", x.shape(), [&](const Indices& i) { return call(Intrinsic::kExp, {shifted(i)}); });
   const Tensor total = sum_axes("softmax_sum", row, [&](const Indices& i) { return power(i); });
-  return {compute("softmax", x.shape(), [&](const Indices& i) { return cast(type, power(i) / total(row.output_index(i))); })};
+  // One division a row: the quotient would cost more than the exponential.
+  const Tensor scale = compute("softmax_scale", row.out, [&](const Indices& i) { return make_const(compute_type(type), 1) / total(i); });
+  return {compute("softmax", x.shape(), [&](const Indices& i) { return cast(type, power(i) * scale(row.output_index(i))); })};
 }
 
 Result<void> reference(ReferenceContext& ctx, Kind kind) {
