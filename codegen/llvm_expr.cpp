@@ -2,25 +2,10 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "codegen/llvm_function.h"
-#include "tensor/walk.h"
 
 namespace tensmith {
 
 using llvm::Value;
-
-namespace {
-
-bool contains_load(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& child) {
-    if (const Load* load = child.as<Load>()) found = found || load->buffer->scope != Scope::kRegister;
-    if (const Call* call = child.as<Call>()) found = found || !intrinsic_info(call->id).pure;
-    return !found;
-  });
-  return found;
-}
-
-}  // namespace
 
 std::optional<RampMatch> match_ramp(const Expr& index) {
   if (const Ramp* ramp = index.as<Ramp>()) return RampMatch{ramp->base, ramp->stride, ramp->lanes};
@@ -35,6 +20,11 @@ std::optional<RampMatch> match_ramp(const Expr& index) {
   if (is_const_int(b->stride, 0)) return RampMatch{a->base * b->base, a->stride * b->base, a->lanes};
   if (is_const_int(a->stride, 0)) return RampMatch{a->base * b->base, a->base * b->stride, a->lanes};
   return std::nullopt;
+}
+
+void FunctionEmitter::new_statement() {
+  memo_rollback(0);
+  in_bounds_.clear();
 }
 
 void FunctionEmitter::memo_rollback(size_t mark) {
@@ -154,7 +144,7 @@ Value* FunctionEmitter::guarded(Value* cond, Value* otherwise, llvm::function_re
   return phi;
 }
 
-// A branch that is not taken may read out of bounds. So a scalar condition becomes a branch when there is a read, and a vector
+// A branch that is not taken may read out of bounds. So a scalar condition becomes a branch when there is such a read, and a vector
 // condition becomes the mask of the reads.
 Value* FunctionEmitter::emit_select(const Select& e) {
   const bool saved_mode = std::exchange(index_mode_, false);
@@ -163,7 +153,7 @@ Value* FunctionEmitter::emit_select(const Select& e) {
   // With a scalar condition an arm that is a Let becomes a branch too: it is work of its own, such as the reduction of large
   // arguments of sin, which hardly ever runs.
   const bool scalar = e.cond.dtype().is_scalar();
-  const bool then_reads = contains_load(e.a) || (scalar && e.a.as<Let>()), else_reads = contains_load(e.b) || (scalar && e.b.as<Let>());
+  const bool then_reads = must_be_guarded(e.a) || (scalar && e.a.as<Let>()), else_reads = must_be_guarded(e.b) || (scalar && e.b.as<Let>());
   if (!then_reads && !else_reads) {
     Value* a = emit(e.a);
     return builder_.CreateSelect(cond, a, emit(e.b));

@@ -13,6 +13,7 @@
 
 #include "codegen/llvm_registers.h"
 #include "codegen/llvm_values.h"
+#include "tensor/simplify.h"
 #include "tensor/stmt.h"
 
 namespace tensmith {
@@ -90,7 +91,7 @@ class FunctionEmitter {
   llvm::Value* guarded(llvm::Value* cond, llvm::Value* otherwise, llvm::function_ref<llvm::Value*()> fn);
   size_t memo_mark() const { return memo_order_.size(); }
   void memo_rollback(size_t mark);
-  void new_statement() { memo_rollback(0); }
+  void new_statement();
   /// Upper bound of an index expression that cannot be negative; nothing when that is unknown or arithmetic might wrap.
   std::optional<int64_t> nonnegative_bound(const Expr& e) const;
 
@@ -104,6 +105,10 @@ class FunctionEmitter {
   llvm::Value* load_vector(const BufferPlace& place, DType element, llvm::Value* pointer, int lanes, llvm::Value* mask);
   llvm::Value* load_strided(const BufferPlace& place, DType element, llvm::Value* pointer, int64_t stride, int lanes);
   llvm::Instruction* annotate(const BufferPlace& place, llvm::Instruction* access);
+  /// Whether the read provably stays inside its buffer, so that it may be done even where its value is not needed.
+  bool in_bounds(const Load& e);
+  /// Whether evaluating the expression where it is not needed could read out of bounds or have an effect.
+  bool must_be_guarded(const Expr& e);
   /// The mask a load needs: its predicate and, when it may be out of bounds, the lanes that the surrounding selects take.
   llvm::Value* load_mask(const Load& e, int lanes);
   const BufferPlace& place_of(const Buffer& buffer) const;
@@ -128,12 +133,14 @@ class FunctionEmitter {
 
   std::unordered_map<const VarNode*, llvm::Value*> vars_;
   std::unordered_map<const VarNode*, int64_t> upper_bounds_;  // of variables that are not negative
+  Facts facts_;  // ranges of the loops around
   std::unordered_map<const BufferNode*, BufferPlace> buffers_;
   std::vector<std::unique_ptr<RegisterTile>> tiles_;
   std::vector<llvm::Value*> heap_;  // allocations to free before any return
 
   std::unordered_map<Memo, llvm::Value*, MemoHash> memo_;
   std::vector<Memo> memo_order_;
+  std::unordered_map<const ExprNode*, bool> in_bounds_;  // answers for the reads of this statement
   bool index_mode_ = false;
   llvm::Value* mask_ = nullptr;  // lanes that the surrounding selects need; null: all
 

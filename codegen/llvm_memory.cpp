@@ -1,5 +1,6 @@
 // Reads and writes of FunctionEmitter.
 #include "codegen/llvm_function.h"
+#include "tensor/walk.h"
 
 namespace tensmith {
 
@@ -70,9 +71,38 @@ Value* FunctionEmitter::vector_address(const Buffer& buffer, const Expr& index) 
   return builder_.CreateGEP(v_.memory_type(buffer->dtype.element()), place.pointer, emit_index(index));
 }
 
+bool FunctionEmitter::in_bounds(const Load& e) {
+  if (place_of(e.buffer).registers) return true;
+  auto [it, fresh] = in_bounds_.emplace(&e, false);
+  if (!fresh) return it->second;
+  int64_t count = 1;
+  for (const Expr& extent : e.buffer->shape) {
+    int64_t n = 0;
+    if (!as_const_int(extent, &n) || __builtin_mul_overflow(count, n, &count)) return false;
+  }
+  auto inside = [&](const Expr& index) {
+    const VarFacts bounds = constant_bounds(index, facts_);
+    return bounds.lo && bounds.hi && *bounds.lo >= 0 && *bounds.hi < count;
+  };
+  const Expr& index = flat_index(e.indices, e.buffer);
+  const std::optional<RampMatch> ramp = match_ramp(index);
+  it->second = ramp ? inside(ramp->base) && inside(ramp->base + ramp->stride * (ramp->lanes - 1)) : index.dtype().is_scalar() && inside(index);
+  return it->second;
+}
+
+bool FunctionEmitter::must_be_guarded(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& child) {
+    if (const Load* load = child.as<Load>()) found = found || !in_bounds(*load);
+    if (const Call* call = child.as<Call>()) found = found || !intrinsic_info(call->id).pure;
+    return !found;
+  });
+  return found;
+}
+
 Value* FunctionEmitter::load_mask(const Load& e, int lanes) {
   Value* mask = e.predicate ? emit(e.predicate) : nullptr;
-  if (mask_) {
+  if (mask_ && !in_bounds(e)) {
     Value* needed = mask_;
     if (v_.lanes_of(mask_) != lanes) needed = v_.splat(builder_.CreateOrReduce(mask_), lanes);
     mask = mask ? builder_.CreateAnd(mask, needed) : needed;

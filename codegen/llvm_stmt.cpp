@@ -108,7 +108,10 @@ void FunctionEmitter::emit(const Stmt& s) {
       Value* value = emit(let->value);
       TS_CHECK(vars_.emplace(var, value).second) << "variable " << var->name << " is bound twice";
       if (std::optional<int64_t> bound = nonnegative_bound(let->value)) upper_bounds_[var] = *bound;
+      const Facts outside = facts_;
+      if (let->var.dtype() == kInt64) facts_.set_value(let->var, let->value);
       emit(let->body);
+      facts_ = outside;
       new_statement();
       vars_.erase(var);
       upper_bounds_.erase(var);
@@ -135,12 +138,15 @@ void FunctionEmitter::emit_for(const For& loop) {
   if (loop.for_kind == ForKind::kParallel && !in_parallel_ && !(constant && extent == 1)) return emit_parallel(loop);
   Value* begin = emit_index(loop.min);
   Value* count = emit_index(loop.extent);
+  const Facts outside = facts_;
   set_loop_bound(loop);
   emit_serial_loop(loop.var, begin, builder_.CreateAdd(begin, count, "", /*HasNUW=*/false, /*HasNSW=*/true), constant, loop.body);
   upper_bounds_.erase(static_cast<const VarNode*>(loop.var.get()));
+  facts_ = outside;
 }
 
 void FunctionEmitter::set_loop_bound(const For& loop) {
+  facts_.set_range(loop.var, loop.min, loop.extent);
   const std::optional<int64_t> first = nonnegative_bound(loop.min);
   if (!first) return;
   // A symbolic loop is taken to run less often than this; addresses have no more bits.

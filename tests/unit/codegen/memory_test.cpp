@@ -185,6 +185,21 @@ TEST_P(MemoryTest, SelectGuardsReadsOutOfBounds) {
   }
 }
 
+TEST_P(MemoryTest, SelectOfSafeReadsHasNoBranch) {
+  // Both branches read inside the buffers: the inner loop must stay straight.
+  Buffer x = make_buffer("x", kFloat32, {Expr(64)}), y = make_buffer("y", kFloat32, {Expr(64)});
+  Var i("i");
+  Expr value = select(load(x, {i}) > make_const(kFloat32, 0), load(x, {Expr(63) - i}), load(x, {floor_div(i, Expr(2))}));
+  LoopFunction f{"pick", {x, y}, {}, {y}, For::make(i, Expr(0), Expr(64), ForKind::kSerial, Store::make(y, {i}, value)), {}};
+  CodegenOptions options;
+  options.want_llvm_ir = true;
+  const std::string ir = compile({{f}}, Target::parse(target()).value(), options).llvm_ir;
+  EXPECT_EQ(ir.find("then:"), std::string::npos) << ir;
+  InterpValue vx = counted(kFloat32, 64), vy = make_interp_value(kFloat32, 64);
+  ASSERT_EQ(run_code(f, target(), {&vx, &vy}), 0);
+  for (int k = 0; k < 64; ++k) EXPECT_EQ(vy.f[k], vx.f[k] > 0 ? vx.f[63 - k] : vx.f[k / 2]);
+}
+
 TEST_P(MemoryTest, MaskedReadsTouchNothingElse) {
   // Eight lanes of which the last three lie beyond the page; and a strided read that ends with the page.
   Buffer x = make_buffer("x", kFloat32, {Expr(64)}, Scope::kGlobal, 4), y = make_buffer("y", kFloat32, {Expr(16)});

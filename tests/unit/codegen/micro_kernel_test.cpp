@@ -4,38 +4,12 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "codegen/asm_guard.h"
 #include "tests/unit/codegen/micro_kernel.h"
 #include "tests/unit/codegen/run_code.h"
 
 namespace tensmith {
 namespace {
-
-/// The loop with the most FMAs: its instructions, without labels and directives.
-std::vector<std::string> hot_loop(const std::string& assembly) {
-  std::vector<std::string> lines, best;
-  size_t most = 0;
-  for (size_t begin = 0; begin < assembly.size();) {
-    const size_t end = std::min(assembly.find('\n', begin), assembly.size());
-    lines.push_back(assembly.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const size_t jump = lines[i].find("\tj");
-    const size_t target = lines[i].find(".LBB");
-    if (jump == std::string::npos || target == std::string::npos || lines[i].find("jmp") != std::string::npos) continue;
-    const std::string label = lines[i].substr(target) + ":";
-    for (size_t k = i; k-- > 0;) {
-      if (lines[k].compare(0, label.size(), label) != 0) continue;
-      std::vector<std::string> body;
-      for (size_t line = k + 1; line <= i; ++line)
-        if (!lines[line].empty() && lines[line][0] == '\t' && lines[line][1] != '.' && lines[line][1] != '#') body.push_back(lines[line]);
-      const size_t fmas = std::count_if(body.begin(), body.end(), [](const std::string& s) { return s.find("vfmadd") != std::string::npos; });
-      if (fmas > most) most = fmas, best = body;
-      break;
-    }
-  }
-  return best;
-}
 
 struct Tile {
   const char* target;
@@ -57,19 +31,17 @@ TEST_P(MicroKernelCode, HotLoopIsOnlyArithmetic) {
   CodegenOptions options;
   options.want_asm = true;
   const MicroKernel tile{GetParam().rows, GetParam().vectors, target.vector_bits / 32, 256};
-  const std::vector<std::string> loop = hot_loop(compile({{make_micro_kernel(tile)}}, target, options).assembly);
-  const std::string wide = target.vector_bits == 512 ? "zmm" : "ymm";
-  int fmas = 0;
-  for (const std::string& line : loop) {
-    EXPECT_EQ(line.find("rsp"), std::string::npos) << "stack in the hot loop: " << line;
-    EXPECT_EQ(line.find("rbp"), std::string::npos) << "stack in the hot loop: " << line;
-    if (line.find("vfmadd") == std::string::npos) continue;
-    ++fmas;
-    EXPECT_NE(line.find(wide), std::string::npos) << "not full width: " << line;
-  }
-  EXPECT_EQ(fmas, tile.rows * tile.vectors);
+  const std::string text = compile({{make_micro_kernel(tile)}}, target, options).assembly;
+  const std::vector<AsmFunction> functions = inspect_assembly(text);
+  ASSERT_EQ(functions.size(), 1u);
+  // 6x16 is 12 FMAs of 25 instructions.
+  const AsmRequirements requirements{.vector_bits = target.vector_bits, .min_fma_share = 0.45};
+  EXPECT_EQ(asm_problems(functions[0], requirements), std::vector<std::string>()) << text;
+  const AsmLoop* loop = functions[0].hot_loop();
+  ASSERT_NE(loop, nullptr);
+  EXPECT_EQ(loop->fmas, tile.rows * tile.vectors);
   // One load per row and per column vector, counters and the jump; nothing else.
-  EXPECT_LE(loop.size(), static_cast<size_t>(fmas + tile.rows + tile.vectors + 5));
+  EXPECT_LE(loop->instructions, loop->fmas + tile.rows + tile.vectors + 5) << text;
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
