@@ -58,6 +58,14 @@ Expr expand(Intrinsic id, const std::vector<Expr>& x, bool half, bool fast) {
   }
 }
 
+/// a * b + c in f64, where the product is exact: within 2^-29 ulp of the fused operation, and exact where that is.
+Expr fma_in_double(const Expr& e) {
+  const auto* call = e.as<Call>();
+  if (!call || call->id != Intrinsic::kFma || e.dtype().bits != 32) return e;
+  const auto wide = [](const Expr& value) { return cast(kFloat64, value); };
+  return cast(kFloat32, wide(call->args[0]) * wide(call->args[1]) + wide(call->args[2]));
+}
+
 class Expander : public Mutator {
  public:
   explicit Expander(const MathOptions& options) : options_(options) {}
@@ -79,6 +87,7 @@ class Expander : public Mutator {
       leaves.push_back(std::move(value));
     }
     Expr result = math::share(expand(call->id, leaves, type.element() == kFloat16, options_.fast));
+    if (!options_.fma) result = rewrite(result, fma_in_double);
     for (size_t i = lets.size(); i-- > 0;) result = Let::make(lets[i].first, lets[i].second, std::move(result));
     return Cast::make(type, std::move(result));
   }

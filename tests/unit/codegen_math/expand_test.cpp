@@ -87,6 +87,17 @@ TEST(ExpandMath, SmallFloatsAreComputedInSingle) {
   EXPECT_TRUE(intrinsics_of(expand_math(call(Intrinsic::kSin, {Var("x", kBFloat16.with_lanes(8))}))).contains(Intrinsic::kReduceOr));
 }
 
+TEST(ExpandMath, WithoutFmaSingleIsFusedInDouble) {
+  const Var x("x", kFloat32.with_lanes(4));
+  for (const Intrinsic id : kUnary) {
+    visit(expand_math(call(id, {x}), {.fma = false}), [&](const Expr& e) {
+      const auto* call = e.as<Call>();
+      EXPECT_FALSE(call && call->id == Intrinsic::kFma && e.dtype().bits == 32) << intrinsic_info(id).name;
+      return true;
+    });
+  }
+}
+
 TEST(ExpandMath, ConstantExponentsAreShort) {
   const Var x("x", kFloat32.with_lanes(16));
   const auto size = [&](double y) {
