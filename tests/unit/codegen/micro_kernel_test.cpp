@@ -44,6 +44,61 @@ TEST_P(MicroKernelCode, HotLoopIsOnlyArithmetic) {
   EXPECT_LE(loop->instructions, loop->fmas + tile.rows + tile.vectors + 5) << text;
 }
 
+AsmFunction inspect(const LoopFunction& f, const Target& target) {
+  CodegenOptions options;
+  options.want_asm = true;
+  return inspect_assembly(compile({{f}}, target, options).assembly).at(0);
+}
+
+TEST(DotKernelCode, HotLoopIsOnlyArithmetic) {
+  for (const Tile& tile : {Tile{"znver4", 14, 2}, Tile{"sapphirerapids", 6, 4}, Tile{"cascadelake", 14, 2}, Tile{"alderlake", 6, 2}}) {
+    const Target target = Target::parse(tile.target).value();
+    const AsmFunction code = inspect(make_dot_kernel({tile.rows, tile.vectors, target.vector_bits / 32, 256}, kUInt8), target);
+    EXPECT_EQ(asm_problems(code, {.vector_bits = target.vector_bits, .min_fma_share = 0.45}), std::vector<std::string>()) << tile.target;
+    EXPECT_EQ(code.hot_loop()->fmas, tile.rows * tile.vectors) << tile.target;
+  }
+  // Without dot products each column takes two registers, and so does each row: 4x16 is what 16 registers hold.
+  const AsmFunction code = inspect(make_dot_kernel({4, 2, 8, 256}, kUInt8), Target::parse("znver3").value());
+  EXPECT_EQ(code.hot_loop()->stack_references, 0);
+  // Signed bytes on both sides cost a subtraction each, and two registers.
+  const AsmFunction both = inspect(make_dot_kernel({8, 2, 16, 256}, kInt8), Target::parse("znver4").value());
+  EXPECT_EQ(both.hot_loop()->stack_references, 0);
+}
+
+TEST(ConvKernelCode, HotLoopIsOnlyArithmetic) {
+  for (const Tile& tile : {Tile{"znver4", 14, 2}, Tile{"znver4", 6, 4}, Tile{"sapphirerapids", 28, 1}, Tile{"znver3", 6, 2}, Tile{"haswell", 4, 3}}) {
+    for (int kernel : {1, 3}) {
+      const Target target = Target::parse(tile.target).value();
+      const AsmFunction code = inspect(make_conv_kernel(tile.rows, tile.vectors, target.vector_bits / 32, kernel, 58, 4), target);
+      EXPECT_EQ(asm_problems(code, {.vector_bits = target.vector_bits, .min_fma_share = 0.45}), std::vector<std::string>()) << tile.target;
+      EXPECT_EQ(code.hot_loop()->fmas, tile.rows * tile.vectors) << tile.target;
+    }
+  }
+}
+
+TEST(DotKernelRun, MatchesPlainLoops) {
+  for (const char* name : {"x86-64", "x86-64-v3", "host"}) {
+    const Target target = Target::parse(name).value();
+    if (target.missing_on_host()) continue;
+    for (DType left : {kUInt8, kInt8}) {
+      const MicroKernel tile{4, 2, target.vector_bits / 32, 64};
+      std::vector<int64_t> a, b;
+      for (int64_t i = 0; i < tile.depth * tile.rows; ++i) a.push_back(i * 73 % 256);
+      for (int64_t i = 0; i < tile.depth * tile.columns(); ++i) b.push_back(i * 37 % 256 - 128);
+      InterpValue va = int_values(left, a), vb = int_values(kInt8, b), vc = make_interp_value(kInt32, tile.rows * tile.columns());
+      ASSERT_EQ(run_code(make_dot_kernel(tile, left), name, {&va, &vb, &vc}), 0);
+      for (int i = 0; i < tile.rows; ++i) {
+        for (int j = 0; j < tile.columns(); ++j) {
+          int64_t sum = 0;
+          for (int64_t k = 0; k < tile.depth; ++k)
+            sum += va.i[(k / 4 * tile.rows + i) * 4 + k % 4] * vb.i[(k / 4 * tile.columns() + j) * 4 + k % 4];
+          ASSERT_EQ(vc.i[i * tile.columns() + j], sum) << name << " " << to_string(left) << " at " << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 #if defined(__x86_64__)
