@@ -47,6 +47,14 @@ const LoopRelation* StageState::maker_of(int loop) const {
   return nullptr;
 }
 
+bool StageState::comes_from(int loop, int ancestor) const {
+  if (loop == ancestor) return true;
+  const LoopRelation* made = maker_of(loop);
+  if (!made) return false;
+  if (made->kind == LoopRelation::Kind::kSplit) return comes_from(made->whole, ancestor);
+  return comes_from(made->outer, ancestor) || comes_from(made->inner, ancestor);
+}
+
 Layout StageState::layout_of(int output) const {
   const int rank = static_cast<int>(stage->outputs[output]->shape.size());
   return layouts[output].dims().empty() ? Layout::row_major(rank) : layouts[output];

@@ -62,6 +62,8 @@ struct StageState {
   const LoopRelation* consumer_of(int loop) const;
   /// The relation that made `loop`, or null for an axis.
   const LoopRelation* maker_of(int loop) const;
+  /// Whether `loop` is `ancestor` or was made from it through any number of splits and fuses.
+  bool comes_from(int loop, int ancestor) const;
   /// The layout of an output, row-major made explicit.
   Layout layout_of(int output) const;
 };

@@ -118,8 +118,7 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         ranges[c.stage->axes[a].var.get()] = {domain.min[a], short_form(domain.min[a] + domain.extent[a] - 1)};
       for (const Axis& axis : c.stage->reduce_axes) ranges[axis.var.get()] = {Expr(0), short_form(axis.extent - 1)};
     } else {
-      throw ScheduleError("attach-illegal", "schedule " + state_.name + ": stage " + p.name + " is computed at " + p.attach_stage + "." +
-                                                p.attach_loop + ", but stage " + c.name + " outside of it also reads it\n" + loop_nest_text(state_));
+      TS_UNREACHABLE() << p.name << " is read by " << c.name << " outside of its place";
     }
     const auto widen = [&](const Expr& body) {
       if (body.get() == nullptr) return;

@@ -31,6 +31,7 @@ struct NestInstance {
   std::vector<Expr> value;              ///< by loop: the variable (or constant) of an opened loop; null while closed
   std::map<int, Expr> inner_extent;     ///< by loop: extent that a peel decision fixed
   std::set<const LoopRelation*> decided;  ///< peels decided
+  std::set<const LoopRelation*> guarded;  ///< peels whose inner loop was opened before its extent was known: under a condition instead
   std::set<int> conditions_done;        ///< conditions already emitted, by number
   std::map<int, Var> free_vars;         ///< stand-ins of closed loops in bounds inference
   int pending_attach = -1;              ///< loop just opened, whose attached stages are still to be emitted
@@ -64,6 +65,7 @@ class NestBuilder {
   std::vector<Condition> conditions_of(int index) const;
   Expr condition_expr(NestInstance& in, const Condition& c);
   size_t init_position(const StageState& s) const;
+  bool can_peel(const NestInstance& in, const LoopRelation& r) const;
   bool needs_constant_extent(const StageState& s, int loop, int64_t factor) const;
 
   // Bounds (nest_bounds.cpp).
@@ -73,6 +75,7 @@ class NestBuilder {
   VarMap axis_values(NestInstance& in, bool with_reduce);
   Region region_of(int producer, NestInstance& in, std::map<int, Region>& known);
   bool is_inside(int index, const NestInstance& in) const;
+  void check_attachments() const;
   Region clamp(const Region& region, const std::vector<Expr>& shape);
 
   // Storage (nest_storage.cpp).

@@ -23,7 +23,7 @@ std::vector<NestBuilder::Condition> NestBuilder::conditions_of(int index) const 
   const StageState& s = stage(index);
   std::vector<Condition> conditions;
   for (const LoopRelation& r : s.relations)
-    if (r.kind == Kind::kSplit && (r.tail == Tail::kGuard || r.tail == Tail::kShiftInwards))
+    if (r.kind == Kind::kSplit && r.tail != Tail::kPad)
       conditions.push_back({{r.whole}, s.loops[r.whole].is_reduce, &r});
   if (s.stage->where.get() == nullptr) return conditions;
   std::vector<Expr> parts;
@@ -61,6 +61,13 @@ size_t NestBuilder::init_position(const StageState& s) const {
   for (size_t k = 0; k < s.order.size(); ++k)
     if (s.order[k] == s.init_loop || s.loops[s.order[k]].is_reduce) return k;
   return s.order.size();
+}
+
+bool NestBuilder::can_peel(const NestInstance& in, const LoopRelation& r) const {
+  const StageState& s = stage(in.stage);
+  for (size_t l = 0; l < s.loops.size(); ++l)
+    if (in.value[l].get() && s.comes_from(static_cast<int>(l), r.inner)) return false;
+  return true;
 }
 
 bool NestBuilder::needs_constant_extent(const StageState& s, int loop, int64_t factor) const {
@@ -128,12 +135,20 @@ Stmt NestBuilder::decide_peel(NestInstance in, const LoopRelation& r, size_t k, 
 
 Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
   const StageState& s = stage(in.stage);
-  for (const LoopRelation& r : s.relations)
-    if (r.kind == Kind::kSplit && r.tail == Tail::kPeel && !in.decided.count(&r) && determined(in, r.outer)) return decide_peel(std::move(in), r, k, init);
+  for (const LoopRelation& r : s.relations) {
+    if (r.kind != Kind::kSplit || r.tail != Tail::kPeel || in.decided.count(&r)) continue;
+    if (!can_peel(in, r)) {
+      in.decided.insert(&r);
+      in.guarded.insert(&r);
+    } else if (determined(in, r.outer)) {
+      return decide_peel(std::move(in), r, k, init);
+    }
+  }
 
   const std::vector<Condition> conditions = conditions_of(in.stage);
   for (size_t c = 0; c < conditions.size(); ++c) {
     if (in.conditions_done.count(static_cast<int>(c)) || (init && conditions[c].main_only)) continue;
+    if (const LoopRelation* guard = conditions[c].guard; guard && guard->tail == Tail::kPeel && !in.guarded.count(guard)) continue;
     if (!std::all_of(conditions[c].loops.begin(), conditions[c].loops.end(), [&](int loop) { return determined(in, loop); })) continue;
     // The condition of a reduction must not keep its start value from being stored.
     if (!init && conditions[c].main_only && s.stage->reducer.has_value() && !in.init_done && k <= init_position(s)) continue;
@@ -218,7 +233,7 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
   const Expr extent = extent_of(in, loop);
   // A serial or unrolled loop whose last iteration is shorter inside: two pieces, so that the long one has no branch.
   const LoopRelation* made = s.maker_of(loop);
-  const bool is_outer = made && made->kind == Kind::kSplit && made->outer == loop && made->tail == Tail::kPeel && !in.decided.count(made);
+  const bool is_outer = made && made->kind == Kind::kSplit && made->outer == loop && made->tail == Tail::kPeel && !in.decided.count(made) && can_peel(in, *made);
   if (is_outer && (l.kind == ForKind::kSerial || l.kind == ForKind::kUnrolled)) {
     const Expr whole = extent_of(in, made->whole), factor(made->factor);
     if (!can_prove(floor_mod(whole, factor) == 0, facts_)) {

@@ -43,7 +43,12 @@ void apply(ScheduleState& state, const Step& step) {
       if (b.same_as(original)) b = node->outputs[0];
     n.producers.push_back(keep);
   });
-  state.stages.insert(state.stages.begin() + (consumer - state.stages.data()), fresh_stage(keep, step.text("name")));
+  // The copy is made where its source is.
+  StageState copy = fresh_stage(keep, step.text("name"));
+  copy.attach = source.attach;
+  copy.attach_stage = source.attach_stage;
+  copy.attach_loop = source.attach_loop;
+  state.stages.insert(state.stages.begin() + (consumer - state.stages.data()), copy);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace {
 Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
   if (Result<void> ok = check_has_loops(stage); !ok) return ok;
+  if (Result<void> ok = check_no_attached(state, stage); !ok) return ok;
   if (state.find(step.text("name"))) return Failure{"duplicate-stage", "there is already a stage '" + step.text("name") + "'; choose another name"};
   if (!stage.relations.empty()) return Failure{"cache-after-split", "stage " + stage.name + " already has split or fused loops; use cache_write first"};
   return {};
@@ -44,8 +45,13 @@ void apply(ScheduleState& state, const Step& step) {
   outer.attach_loop = stage.attach_loop;
   outer.scope = stage.scope;
   outer.layouts = stage.layouts;
+  // What the computation reads may itself be computed there.
+  StageState computing = fresh_stage(inner, step.text("name"));
+  computing.attach = stage.attach;
+  computing.attach_stage = stage.attach_stage;
+  computing.attach_loop = stage.attach_loop;
   state.stages[position] = outer;
-  state.stages.insert(state.stages.begin() + position, fresh_stage(inner, step.text("name")));
+  state.stages.insert(state.stages.begin() + position, computing);
 }
 
 }  // namespace

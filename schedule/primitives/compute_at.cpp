@@ -1,9 +1,40 @@
+#include <algorithm>
+
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/primitive_list.h"
+#include "tensor/equal_hash.h"
+#include "tensor/walk.h"
 
 namespace tensmith {
 
 namespace {
+
+/// Whether the consumer, complete and at root, reads each element of the stage exactly where it computes the same element, so that
+/// computing what it needs computes everything.
+bool reads_all(const ScheduleState& state, const StageState& stage, const StageState& consumer) {
+  if (consumer.attach != AttachKind::kRoot || consumer.stage->axes.size() != stage.stage->axes.size()) return false;
+  bool found = false;
+  const auto look = [&](const Expr& body) {
+    if (body.get() == nullptr) return;
+    visit(body, [&](const Expr& e) {
+      const auto* read = e.as<Load>();
+      if (!read || state.producer_of(read->buffer.get()) != &stage - state.stages.data()) return true;
+      std::vector<const ExprNode*> seen;
+      bool matches = true;
+      for (size_t d = 0; d < read->indices.size(); ++d) {
+        const auto axis = std::find_if(consumer.stage->axes.begin(), consumer.stage->axes.end(), [&](const Axis& a) { return a.var.same_as(read->indices[d]); });
+        matches = matches && axis != consumer.stage->axes.end() && equal(axis->extent, stage.stage->axes[d].extent) &&
+                  std::find(seen.begin(), seen.end(), read->indices[d].get()) == seen.end();
+        seen.push_back(read->indices[d].get());
+      }
+      found |= matches;
+      return true;
+    });
+  };
+  for (const Expr& body : consumer.stage->bodies) look(body);
+  for (const Expr& initial : consumer.stage->initial) look(initial);
+  return found;
+}
 
 /// Whether stage `index` is computed inside the loop `loop` of stage `consumer` (directly or through other stages).
 bool inside(const ScheduleState& state, int index, const StageState& consumer, int position) {
@@ -41,6 +72,21 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   bool feeds = false;
   for (int user : state.consumers_of(index))
     feeds |= state.stages[user].name == consumer.name || state.stages[user].attach == AttachKind::kInlined || inside(state, user, consumer, position);
+  if (feeds && state.is_output(index) && !reads_all(state, stage, consumer))
+    return Failure{"compute-at-output", "stage " + stage.name + " is an output of the workload, but " + consumer.name +
+                                            " does not need all of it element by element; leave it at root and use cache_write"};
+  // What this stage reads must still surround it.
+  for (const StageState& other : state.stages) {
+    if (other.attach != AttachKind::kAt || other.attach_stage == stage.name) continue;
+    const std::vector<int> users = state.consumers_of(static_cast<int>(&other - state.stages.data()));
+    if (std::find(users.begin(), users.end(), index) == users.end()) continue;
+    const StageState& owner = *state.find(other.attach_stage);
+    const int limit = owner.order_position(owner.find_loop(other.attach_loop));
+    const bool surrounds = owner.name == consumer.name ? position >= limit : inside(state, static_cast<int>(&consumer - state.stages.data()), owner, limit);
+    if (!surrounds)
+      return Failure{"attach-illegal", "stage " + other.name + " is computed at " + other.attach_stage + "." + other.attach_loop + " and read by " + stage.name +
+                                           ", which would leave that loop; move " + other.name + " first"};
+  }
   if (!feeds) return Failure{"attach-illegal", "stage " + consumer.name + " does not read " + stage.name};
   return {};
 }

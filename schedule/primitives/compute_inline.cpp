@@ -12,9 +12,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
     return Failure{"inline-illegal", "stage " + stage.name + " is an input or written out as statements and cannot be inlined"};
   if (stage.stage->reducer) return Failure{"inline-reduction", "stage " + stage.name + " is a reduction; use compute_at"};
   if (state.is_output(index)) return Failure{"inline-output", "stage " + stage.name + " is an output of the workload"};
-  for (const StageState& other : state.stages)
-    if (other.attach == AttachKind::kAt && other.attach_stage == stage.name)
-      return Failure{"attach-point", "stage " + other.name + " is computed inside " + stage.name};
+  if (Result<void> ok = check_no_attached(state, stage); !ok) return ok;
   for (int user : state.consumers_of(index))
     if (state.stages[user].stage->stage_kind == StageKind::kImperative)
       return Failure{"inline-into-statements", "stage " + state.stages[user].name + " is written out as statements and reads " + stage.name + " as memory"};

@@ -32,14 +32,6 @@ bool is_repeatable(const StageState& stage) {
   return !stage.stage->reducer || stage.stage->reducer->name == "max" || stage.stage->reducer->name == "min";
 }
 
-bool comes_from(const StageState& stage, int loop, int ancestor) {
-  if (loop == ancestor) return true;
-  const LoopRelation* made = stage.maker_of(loop);
-  if (!made) return false;
-  if (made->kind == LoopRelation::Kind::kSplit) return comes_from(stage, made->whole, ancestor);
-  return comes_from(stage, made->outer, ancestor) || comes_from(stage, made->inner, ancestor);
-}
-
 Result<void> check_shift_order(const StageState& stage, const std::vector<int>& order, int init_loop, int shifted) {
   if (is_repeatable(stage)) return {};
   bool inside = false;
@@ -48,11 +40,18 @@ Result<void> check_shift_order(const StageState& stage, const std::vector<int>& 
     if (!inside) continue;
     bool overlaps = loop == shifted;
     for (const LoopRelation& r : stage.relations)
-      overlaps |= r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kShiftInwards && !stage.loops[r.whole].is_reduce && comes_from(stage, loop, r.outer);
+      overlaps |= r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kShiftInwards && !stage.loops[r.whole].is_reduce && stage.comes_from(loop, r.outer);
     if (overlaps)
       return Failure{"shift-inside-reduction", "loop " + stage.loops[loop].name + " of " + stage.name +
                                                    " is shifted (tail=shift) inside the reduction, which would add elements twice; use tail=guard or tail=peel"};
   }
+  return {};
+}
+
+Result<void> check_no_attached(const ScheduleState& state, const StageState& stage) {
+  for (const StageState& other : state.stages)
+    if (other.attach == AttachKind::kAt && other.attach_stage == stage.name)
+      return Failure{"attach-point", "stage " + other.name + " is computed inside " + stage.name + "; move it with compute_root before this step"};
   return {};
 }
 

@@ -19,8 +19,8 @@ bool is_repeatable(const StageState& stage);
 /// the place where a reduction's start value is stored: its overlapping pieces would add elements twice.
 /// Errors: shift-inside-reduction.
 Result<void> check_shift_order(const StageState& stage, const std::vector<int>& order, int init_loop, int shifted = -1);
-/// Whether `loop` was made, through any number of steps, from `ancestor` (or is it).
-bool comes_from(const StageState& stage, int loop, int ancestor);
+/// Refuses a stage inside which others are computed. Errors: attach-point.
+Result<void> check_no_attached(const ScheduleState& state, const StageState& stage);
 /// Replaces reads of buffers in all stages but `except`.
 void redirect_reads(ScheduleState& state, const BufferNode* from, const Buffer& to, const std::string& except = {});
 

@@ -25,10 +25,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   }
   for (const LoopVar& l : stage.loops)
     if (l.kind != ForKind::kSerial) return Failure{"rfactor-after-mark", "loop " + l.name + " is already marked; use rfactor before that step"};
-  for (const StageState& other : state.stages)
-    if (other.attach == AttachKind::kAt && other.attach_stage == stage.name)
-      return Failure{"attach-point", "stage " + other.name + " is computed inside " + stage.name + "; use rfactor before that step"};
-  return {};
+  return check_no_attached(state, stage);
 }
 
 /// The value of a reduce loop as an expression of the loops it was split into, and the conditions for being inside its extent.
