@@ -38,6 +38,12 @@ class BoundNode {
     return {};
   }
 
+  /// Whether the compute rule serves the node.
+  Result<void> supported() const {
+    if (!node_.op->supports) return {};
+    return node_.op->supports(InferContext{node_, pointers_, constants_, static_cast<int>(node_.types.size())});
+  }
+
   const Node& node() const { return node_; }
   const std::vector<const TensorType*>& types() const { return pointers_; }
   const std::vector<const Constant*>& constants() const { return constants_; }
@@ -175,7 +181,10 @@ Result<std::vector<RefTensor>> interpret_node(const Node& node, const std::vecto
     if (node.op->reference && all_static(node) && !computes) return run_reference(node, inputs);
     BoundNode bound(node, inputs, constants);
     if (auto ok = bound.infer(); !ok) return ok.failure();
-    if (computes && all_static(bound.node())) return run_computed(bound, inputs, options);
+    if (computes && all_static(bound.node())) {
+      if (auto ok = bound.supported(); !ok) return at_node(node, ok.failure());
+      return run_computed(bound, inputs, options);
+    }
     if (node.op->reference) return run_reference(bound.node(), inputs);
     if (node.op->decompose) return run_decomposed(bound, inputs, options);
     if (node.op->compute) return run_computed(bound, inputs, options);

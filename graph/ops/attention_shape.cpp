@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "graph/dim_facts.h"
+
 namespace tensmith::graph::ops {
 
 namespace {
@@ -54,6 +56,7 @@ Result<AttentionShape> resolve_attention(const Node& node, const std::vector<con
     s.heads = heads, s.kv_heads = kv_heads, value_heads = kv_heads;
     s.queries = q.shape[1], now = k.shape[1], value_positions = v.shape[1];
     s.head_size = *size, s.value_size = *value_size;
+    if (Result<void> ok = check_shape(k, {s.batch, now, k.shape[2]}, "input K"); !ok) return ok.failure();
     if (!same_dim(*size, *key_size)) return refuse("shape-mismatch") << "input K: expected heads of " << dim_to_string(*size) << " elements as Q, got " << dim_to_string(*key_size);
   } else {
     s.heads = q.shape[1], s.queries = q.shape[2], s.head_size = q.shape[3];
@@ -77,7 +80,7 @@ Result<AttentionShape> resolve_attention(const Node& node, const std::vector<con
     if (Result<void> ok = check_shape(*inputs[kPastKey], {s.batch, s.kv_heads, s.past, s.head_size}, "input past_key"); !ok) return ok.failure();
     if (Result<void> ok = check_shape(*inputs[kPastValue], {s.batch, s.kv_heads, s.past, s.value_size}, "input past_value"); !ok) return ok.failure();
   }
-  s.total = s.past + now;
+  s.total = simplify_dim(s.past + now);
   if (has(kAttnMask))
     if (Result<void> ok = check_mask(*inputs[kAttnMask], s); !ok) return ok.failure();
   if (has(kNonpadLength))

@@ -24,7 +24,9 @@ TensorType cast_type(const InferContext& ctx, DType to) {
 std::vector<Tensor> cast_compute(const ComputeContext& ctx) {
   const Tensor& x = ctx.input(0);
   const DType to = ctx.output_type().dtype;
-  return {compute("cast", x.shape(), [&](const Indices& i) { return cast(to, x(i)); })};
+  // Floats become 4-bit integers by way of i32: truncated, then the low bits kept, as ONNX defines it.
+  const bool by_int = x.dtype().is_float() && to.is_integral() && to.bits < 8;
+  return {compute("cast", x.shape(), [&](const Indices& i) { return cast(to, by_int ? cast(kInt32, x(i)) : x(i)); })};
 }
 
 /// Float to integer: truncate, saturate, NaN to 0.
@@ -45,7 +47,7 @@ Result<void> cast_reference(ReferenceContext& ctx) {
   const int64_t count = x.num_elements();
   for (int64_t k = 0; k < count; ++k) {
     if (x.is_float() && y.is_float()) y.f[k] = x.f[k];  // the caller rounds to the type
-    else if (x.is_float()) y.i[k] = to_int(x.f[k], y.dtype);
+    else if (x.is_float()) y.i[k] = y.dtype.is_integral() && y.dtype.bits < 8 ? wrap_int(y.dtype, to_int(x.f[k], kInt32)) : to_int(x.f[k], y.dtype);
     else if (y.is_float()) y.f[k] = x.dtype.is_uint() ? static_cast<double>(static_cast<uint64_t>(x.i[k])) : static_cast<double>(x.i[k]);
     else y.i[k] = wrap_int(y.dtype, x.i[k]);
   }
@@ -63,7 +65,7 @@ OpDef cast_op() {
   return OpDef{
       .name = "Cast",
       .since = 6,
-      .doc = "Converts elements: floats to integers truncate and saturate (NaN gives 0), integers wrap, anything to bool is `!= 0`.",
+      .doc = "Converts elements: floats to integers truncate and saturate (NaN gives 0; to 4 bits they wrap), integers wrap, anything to bool is `!= 0`.",
       .inputs = {{.name = "input"}},
       .attrs = {{.name = "to", .kind = AttrKind::kType, .required = true},
                 {.name = "saturate", .kind = AttrKind::kInt, .default_value = int64_t{1}, .since = 19},
@@ -78,7 +80,7 @@ OpDef cast_op() {
                   to("from_half", in(kFloat16, {4}), kFloat32), to("truncates", given(kFloat32, {5}, {1.9, -1.9, 0.5, -0.5, 7}), kInt32),
                   to("saturates", given(kFloat32, {5}, {1e20, -1e20, NAN, 300, -300}), kInt8),
                   to("saturates_wide", given(kFloat64, {4}, {1e30, -1e30, INFINITY, NAN}), kInt64),
-                  to("to_unsigned", given(kFloat32, {4}, {-1, 3.7, 1e20, 255}), kUInt8), to("wraps", given(kInt32, {4}, {200, -200, 128, 70000}), kInt8),
+                  to("to_unsigned", given(kFloat32, {4}, {-1, 3.7, 1e20, 255}), kUInt8), to("int4_wraps", given(kFloat32, {4}, {-9, 8, 7.9, -1.5}), kInt4), to("wraps", given(kInt32, {4}, {200, -200, 128, 70000}), kInt8),
                   to("to_bool", given(kFloat32, {4}, {0, 0.3, -1, NAN}), kBool), to("int_to_bool", given(kInt64, {3}, {0, 256, -1}), kBool),
                   to("from_bool", in(kBool, {5}, 0, 1), kFloat32), to("uint64_to_double", given(kUInt64, {2}, {1e19, 3}), kFloat64),
                   to("scalar", in(kInt64, {}, -9, 9), kFloat32), to("same", f32({2}), kFloat32),

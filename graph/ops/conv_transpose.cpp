@@ -1,3 +1,4 @@
+#include "graph/dim_facts.h"
 #include "graph/ops/arith.h"
 #include "graph/ops/op_list.h"
 #include "graph/ops/ref_loops.h"
@@ -73,6 +74,8 @@ Result<TransposeShape> resolve(const AttrMap& attrs, const TensorType& x, const 
     shape.pad.push_back(auto_pad == "SAME_UPPER" ? half : total - half);
     shape.out.push_back(size);
   }
+  for (Shape* dims : {&shape.pad, &shape.out})
+    for (Expr& dim : *dims) dim = simplify_dim(dim);
   return shape;
 }
 

@@ -53,11 +53,6 @@ std::vector<Tensor> compute_rotary(const ComputeContext& ctx) {
   const int64_t half = r.rotated / 2;
   return {compute("rotary", x.shape(), [&](const Indices& i) {
     const Expr d = r.flat ? floor_mod(i[2], r.size) : i[3], position = r.flat ? i[1] : i[2];
-    const auto at = [&](const Expr& shift) {  // the element `shift` further in the same head
-      Indices index = i;
-      index.back() = index.back() + shift;
-      return widen(x(index));
-    };
     const Expr pair = r.interleaved ? floor_div(d, Expr(2)) : floor_mod(d, Expr(half));
     const auto cache = [&](const Tensor& table) {
       if (!r.indexed) return widen(table(i[0], position, pair));
@@ -65,11 +60,17 @@ std::vector<Tensor> compute_rotary(const ComputeContext& ctx) {
       const Expr row = max(min(cast(kInt64, ctx.input(3)(i[0], position)), table.shape()[0] - 1), Expr(0));
       return widen(table(row, pair));
     };
+    // The two elements of the pair, counted from the start of the head.
+    const auto element = [&](const Expr& k) {
+      Indices index = i;
+      index.back() = r.flat ? floor_div(i[2], r.size) * r.size + k : k;
+      return widen(x(index));
+    };
+    const Expr one = r.interleaved ? pair * Expr(2) : pair, two = one + Expr(r.interleaved ? 1 : half);
+    const Expr is_first = r.interleaved ? floor_mod(d, Expr(2)) == Expr(0) : d < Expr(half);
     const Expr cosine = cache(ctx.input(1)), sine = cache(ctx.input(2));
-    const Expr first = r.interleaved ? floor_mod(d, Expr(2)) == Expr(0) : d < Expr(half);
-    const int64_t step = r.interleaved ? 1 : half;
-    const Expr turned = select(first, at(0) * cosine - at(step) * sine, at(-step) * sine + at(0) * cosine);
-    return cast(x.dtype(), same_dim(r.size, r.rotated) ? turned : select(d < Expr(r.rotated), turned, at(0)));
+    const Expr turned = select(is_first, element(one) * cosine - element(two) * sine, element(one) * sine + element(two) * cosine);
+    return cast(x.dtype(), same_dim(r.size, r.rotated) ? turned : select(d < Expr(r.rotated), turned, widen(x(i))));
   })};
 }
 

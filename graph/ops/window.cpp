@@ -1,5 +1,7 @@
 #include "graph/ops/window.h"
 
+#include "graph/dim_facts.h"
+
 namespace tensmith::graph::ops {
 
 namespace {
@@ -67,6 +69,8 @@ Result<Window> resolve_window(const AttrMap& attrs, const Shape& spatial, const 
     window.out.push_back(window.ceil ? min(ceil_div(room, Expr(stride)) + 1, ceil_div(in + Expr(pads[d]), Expr(stride)))
                                      : floor_div(room, Expr(stride)) + 1);
   }
+  for (Shape* dims : {&window.out, &window.pad_begin, &window.pad_end})
+    for (Expr& dim : *dims) dim = simplify_dim(dim);
   return window;
 }
 
