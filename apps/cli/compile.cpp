@@ -3,6 +3,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
+#include "runtime/base/files.h"
 #include "runtime/base/sha256.h"
 
 namespace tensmith::cli {
@@ -14,6 +15,8 @@ int compile(const Options& options) {
   const auto folder = std::filesystem::path(options.output).parent_path();
   TS_USER_CHECK(folder.empty() || std::filesystem::is_directory(folder), "cannot-write")
       << "-o " << options.output << ": expected an existing folder, got '" << folder.string() << "'; make it first";
+  // Found out now, not after minutes of compiling: a probe that leaves nothing behind.
+  if (const Result<AtomicFile> probe = AtomicFile::create(options.output); !probe) throw UserError(probe.failure().id, probe.failure().message);
   const std::string digest = take(sha256_file(options.model));
   graph::Graph graph = import_model(options).take();
   CompileOptions compile = compile_options(options);
