@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedule/lower/nest_builder.h"
+#include "tensor/equal_hash.h"
 
 namespace tensmith {
 
@@ -190,22 +191,43 @@ std::vector<Stmt> NestBuilder::prefetches(const NestInstance& in, int loop) {
     // What is computed further inside, or inlined, is in no memory yet.
     const auto in_memory = [&](const Buffer& b) { return storage_.count(b.get()) && storage_.at(b.get()).buffer->scope != Scope::kRegister; };
     if (!std::all_of(producer->stage->outputs.begin(), producer->stage->outputs.end(), in_memory)) continue;
-    // The address that this loop reaches `distance` iterations later, with the loops inside it at their start.
+    // The address that this loop reaches `distance` iterations later, with the loops inside it at their start; unrolled ones
+    // in each of their iterations, as long as that gives another address: the whole block of vectors is asked for.
     NestInstance ahead = in;
     ahead.value[loop] = ahead.value[loop] + Expr(distance);
-    for (size_t l = 0; l < s.loops.size(); ++l)
-      if (ahead.value[l].get() == nullptr && !s.consumer_of(static_cast<int>(l))) ahead.value[l] = Expr(0);
-    const VarMap map = axis_values(ahead, /*with_reduce=*/true);
-    bool done = false;
-    for (const Expr& body : s.stage->bodies)
-      visit(body, [&](const Expr& e) {
-        const auto* read = e.as<Load>();
-        if (read && !done && state_.producer_of(read->buffer.get()) == producer - state_.stages.data()) {
-          stmts.push_back(Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {short_form(remap(substitute(e, map))), IntImm::make(kInt32, 3)})));
-          done = true;
-        }
-        return !done;
-      });
+    std::vector<int> copies;
+    for (size_t l = 0; l < s.loops.size(); ++l) {
+      if (ahead.value[l].get() != nullptr || s.consumer_of(static_cast<int>(l))) continue;
+      ahead.value[l] = Expr(0);
+      if (s.loops[l].kind == ForKind::kUnrolled) copies.push_back(static_cast<int>(l));
+    }
+    std::vector<Expr> places;
+    const auto add = [&](const VarMap& map) {
+      bool done = false;
+      for (const Expr& body : s.stage->bodies)
+        visit(body, [&](const Expr& e) {
+          const auto* read = e.as<Load>();
+          if (read && !done && state_.producer_of(read->buffer.get()) == producer - state_.stages.data()) {
+            done = true;
+            const Expr place = short_form(remap(substitute(e, map)));
+            if (std::none_of(places.begin(), places.end(), [&](const Expr& known) { return equal(known, place); })) places.push_back(place);
+          }
+          return !done;
+        });
+    };
+    add(axis_values(ahead, /*with_reduce=*/true));
+    for (int copy : copies) {
+      int64_t extent;
+      if (!as_const_int(extent_of(ahead, copy), &extent)) continue;
+      for (int64_t turn = 1; turn < std::min<int64_t>(extent, 8) && places.size() < 8; ++turn) {
+        const size_t before = places.size();
+        ahead.value[copy] = Expr(turn);
+        add(axis_values(ahead, /*with_reduce=*/true));
+        if (places.size() == before) break;  // the address does not depend on it
+      }
+      ahead.value[copy] = Expr(0);
+    }
+    for (const Expr& place : places) stmts.push_back(Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {place, IntImm::make(kInt32, 3)})));
   }
   return stmts;
 }
