@@ -6,6 +6,8 @@
 /// code of the assertion that failed, or the non-zero code of a function it called as a statement. Buffers must be aligned to their
 /// stated alignment, and no buffer that is written may overlap another one. Functions keep no state and may run concurrently.
 ///
+/// A function with the attribute kDeclaration (see tensor/stmt.h) is defined by another object.
+///
 /// `call_extern` reaches, by symbol:
 /// - a function of the same program: the context is put before the arguments (null inside a parallel loop);
 /// - `tensmith_thread_index()` (i64): the number of the thread in the parallel loop, 0 outside;

@@ -137,6 +137,7 @@ class FunctionEmitter {
   std::unordered_map<const BufferNode*, BufferPlace> buffers_;
   std::vector<std::unique_ptr<RegisterTile>> tiles_;
   std::vector<llvm::Value*> heap_;  // allocations to free before any return
+  int64_t stack_bytes_ = 0;         // of the stack buffers that live at this point
 
   std::unordered_map<Memo, llvm::Value*, MemoHash> memo_;
   std::vector<Memo> memo_order_;

@@ -100,6 +100,7 @@ void FunctionEmitter::emit_parallel(const For& loop) {
     inner.context_ = llvm::Constant::getNullValue(pointer);
     inner.thread_ = body->getArg(3);
     inner.facts_ = facts_;
+    inner.stack_bytes_ = stack_bytes_;  // the caller's thread takes part
     auto captured = [&](unsigned i) {
       Value* field = inner.builder_.CreateStructGEP(closure_type, body->getArg(0), i);
       return inner.builder_.CreateLoad(types[i], field);

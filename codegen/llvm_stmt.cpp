@@ -12,8 +12,9 @@ using llvm::Value;
 
 namespace {
 
-// Beyond this a thread's stack is in danger; such a buffer belongs into a workspace.
+// Beyond this a buffer belongs into a workspace; and all that live at a time must leave room on a thread's stack, 2 MiB in our pool.
 constexpr int64_t kMaxStackBytes = 128 << 10;
+constexpr int64_t kMaxFrameBytes = 1 << 20;
 
 int64_t constant_bytes(const Buffer& buffer) {
   int64_t count = 1;
@@ -242,12 +243,18 @@ void FunctionEmitter::emit_allocate(const Allocate& alloc) {
                                                  std::to_string(kMaxStackBytes) + " bytes, got " +
                                                  (bytes < 0 ? "a symbolic size" : std::to_string(bytes)) +
                                                  "; compute the producer closer to its consumer or use a workspace");
+    stack_bytes_ += bytes;
+    if (stack_bytes_ > kMaxFrameBytes)
+      throw ScheduleError("stack-too-large", "codegen: stack buffer " + buffer->name + ": expected at most " + std::to_string(kMaxFrameBytes) +
+                                                 " bytes of stack buffers at a time, got " + std::to_string(stack_bytes_) +
+                                                 "; use workspaces for the larger ones");
     llvm::Type* array = llvm::ArrayType::get(builder_.getInt8Ty(), std::max<int64_t>(bytes, 1));
     llvm::AllocaInst* storage = entry_alloca(array, llvm::Align(std::max(buffer->alignment, 64)), buffer->name);
     place.pointer = storage;
     // Buffers with disjoint lives share memory, and a new turn of a loop need not keep the old content.
     builder_.CreateLifetimeStart(storage, builder_.getInt64(std::max<int64_t>(bytes, 1)));
     emit(alloc.body);
+    stack_bytes_ -= bytes;
     builder_.CreateLifetimeEnd(storage, builder_.getInt64(std::max<int64_t>(bytes, 1)));
     buffers_[buffer.get()].pointer = nullptr;
     return;

@@ -75,6 +75,8 @@ void add_target_attributes(const Target& target, llvm::AttrBuilder& attributes) 
   // "min-legal-vector-width" stays absent: with "0", which clang writes, 512-bit values are split in halves and spilled.
   attributes.addAttribute("prefer-vector-width", std::to_string(target.vector_bits));
   attributes.addAttribute("no-trapping-math", "true");
+  // Frames larger than a page touch each page, so that a stack that is too small ends in a fault and not in other memory.
+  attributes.addAttribute("probe-stack", "inline-asm");
   attributes.addAttribute(llvm::Attribute::NoUnwind);
   attributes.addAttribute(llvm::Attribute::MustProgress);
 }

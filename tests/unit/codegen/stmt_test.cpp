@@ -86,6 +86,18 @@ TEST(Allocations, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error_of(with(Expr((32 << 10) + 1), Scope::kStack)), "stack-too-large");
   EXPECT_EQ(error_of(with(Expr(int64_t{1} << 61), Scope::kStack)), "stack-too-large");
   EXPECT_EQ(error_of(with(Expr(16), Scope::kShared)), "codegen-scope");
+  // Each fits, but not all of them together; one after the other they do.
+  auto many = [&](bool nested) {
+    Stmt body = Store::make(y, {Expr(0)}, make_const(kFloat32, 1));
+    for (int k = 0; k < 9; ++k) {
+      Buffer t = make_buffer("t" + std::to_string(k), kFloat32, {Expr(32 << 10)}, Scope::kStack);
+      Stmt use = Store::make(t, {Expr(0)}, load(y, {Expr(0)}));
+      body = nested ? Allocate::make(t, Block::make({use, body})) : Block::make({Allocate::make(t, use), body});
+    }
+    return LoopFunction{"f", {y}, {}, {y}, body, {}};
+  };
+  EXPECT_EQ(error_of(many(true)), "stack-too-large");
+  EXPECT_EQ(error_of(many(false)), "none");
   Var i("i");
   LoopFunction vectorized{"f", {y}, {}, {y}, For::make(i, Expr(0), Expr(4), ForKind::kVectorized, Store::make(y, {Expr(0)}, load(y, {Expr(0)}))), {}};
   EXPECT_EQ(error_of(vectorized), "internal-error");
