@@ -20,7 +20,7 @@ struct TilePlan {
   RegisterTile tile;
   std::vector<std::string> constants;             // inputs to pack, indexed by the vector axis
   std::vector<std::string> to_copy;               // other operands that lie across the vector axis
-  int64_t vector_operand_bytes = 0;
+  int64_t vector_operand_bytes = 0, row_operand_bytes = 0;
 };
 
 /// The dimension of the reduction's output that the reader indexes with `var`, when all its reads agree; else -1.
@@ -82,14 +82,15 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       if (!v_stride || *v_stride != 1) return false;  // neither packing nor copying would help: each element is used once
       continue;
     }
+    int64_t bytes = access.buffer->dtype.bytes();
+    for (const Expr& extent : access.buffer->shape) bytes *= ScheduleDraft::size_of(extent);
     if (by_row) {
       problem.row_loads += 1;
+      plan->row_operand_bytes += bytes;
       if (r_stride && *r_stride * access.buffer->dtype.bytes() % 4096 == 0) problem.rows_conflict = true;
     }
     if (!by_vector) continue;
     problem.column_loads += 1;
-    int64_t bytes = access.buffer->dtype.bytes();
-    for (const Expr& extent : access.buffer->shape) bytes *= ScheduleDraft::size_of(extent);
     plan->vector_operand_bytes += bytes;
     if (constant && source.layouts[0].dims().empty()) {
       // It can be packed when the vector axis indexes one dimension by itself.
@@ -224,6 +225,16 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   // Which operand stays in cache between tiles: vectors from L2 while all of them fit, else one block of them for all rows.
   const bool vectors_fit = plan.vector_operand_bytes <= target.l2_bytes / 2;
   std::vector<std::string> loops;
+  // Neither fits: blocks of rows that do, each of which passes over all vectors.
+  const int64_t row_tile_bytes = plan.row_operand_bytes / std::max<int64_t>(1, (plan.rows + plan.tile.rows - 1) / plan.tile.rows);
+  const int64_t tiles_that_fit = std::max<int64_t>(1, target.l2_bytes / 2 / std::max<int64_t>(1, row_tile_bytes));
+  if (!vectors_fit && outer.empty() && plan.outer_row_axis < 0 && plan.row_axis >= 0 && plan.row_operand_bytes > target.l2_bytes / 2 &&
+      tiles_that_fit < plan.rows / plan.tile.rows) {
+    const std::string block_loop = row_outer + ".b";
+    schedule.split(reader_name, row_outer, tiles_that_fit, block_loop, row_outer + ".t");
+    row_outer += ".t";
+    loops.push_back(block_loop);
+  }
   if (!vectors_fit) loops.push_back(vec + ".o");
   loops.insert(loops.end(), outer.begin(), outer.end());
   if (!row_outer.empty()) loops.push_back(row_outer);

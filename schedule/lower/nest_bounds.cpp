@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "schedule/lower/nest_builder.h"
 
 namespace tensmith {
@@ -73,9 +75,23 @@ bool NestBuilder::is_inside(int index, const NestInstance& in) const {
   return false;
 }
 
-Region NestBuilder::clamp(const Region& region, const std::vector<Expr>& shape) {
+bool NestBuilder::stays_inside(const NestInstance& in, int loop) {
+  const LoopRelation* used = stage(in.stage).consumer_of(loop);
+  if (!used) return true;
+  if (used->kind == Kind::kFuse) return stays_inside(in, used->whole);
+  const bool exact = in.decided.count(used) || used->tail == Tail::kShiftInwards ||
+                     can_prove(floor_mod(extent_of(in, used->whole), Expr(used->factor)) == 0, facts_);
+  return exact && stays_inside(in, used->outer) && stays_inside(in, used->inner);
+}
+
+Region NestBuilder::clamp(const Region& region, const std::vector<Expr>& shape, const std::vector<bool>& inside) {
   Region clamped;
   for (size_t d = 0; d < shape.size(); ++d) {
+    if (inside[d]) {
+      clamped.min.push_back(region.min[d]);
+      clamped.extent.push_back(region.extent[d]);
+      continue;
+    }
     Expr lo = region.min[d], hi = region.min[d] + region.extent[d] - 1;
     if (!can_prove(lo >= 0, facts_)) lo = max(lo, Expr(0));
     if (!can_prove(hi <= shape[d] - 1, facts_)) hi = min(hi, shape[d] - 1);
@@ -90,6 +106,7 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
   const StageState& p = stage(producer);
   const std::vector<Expr>& shape = p.stage->outputs[0]->shape;
   std::vector<Interval> box(shape.size());
+  std::vector<bool> inside(shape.size(), true);  // read only at axes of readers that are no longer than the dimension
   bool first = true;
   for (int user : state_.consumers_of(producer)) {
     if (stage(user).attach == AttachKind::kInlined) continue;
@@ -101,7 +118,7 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         const Expr e = in.domain.min[a] + value_of(in, c.axis_loops[a], &free);
         Interval range = bounds_of(e, free, facts_);
         // A tail under a condition reaches beyond the extent; what lies there is not computed.
-        if (range.hi.get() && !can_prove(range.hi <= in.domain.min[a] + in.domain.extent[a] - 1, facts_))
+        if (range.hi.get() && !stays_inside(in, c.axis_loops[a]) && !can_prove(range.hi <= in.domain.min[a] + in.domain.extent[a] - 1, facts_))
           range.hi = min(range.hi, in.domain.min[a] + in.domain.extent[a] - 1);
         ranges[c.stage->axes[a].var.get()] = range;
       }
@@ -109,7 +126,7 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         const Expr e = value_of(in, c.reduce_loops[a], &free);
         Interval range = bounds_of(e, free, facts_);
         const Expr last = c.stage->reduce_axes[a].extent - 1;
-        if (range.hi.get() && !can_prove(range.hi <= last, facts_)) range.hi = min(range.hi, last);
+        if (range.hi.get() && !stays_inside(in, c.reduce_loops[a]) && !can_prove(range.hi <= last, facts_)) range.hi = min(range.hi, last);
         ranges[c.stage->reduce_axes[a].var.get()] = range;
       }
     } else if (is_inside(user, in)) {
@@ -127,6 +144,9 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         if (!read || state_.producer_of(read->buffer.get()) != producer) return true;
         for (size_t d = 0; d < shape.size(); ++d) {
           Interval range = bounds_of(read->indices[d], ranges, facts_);
+          const auto is_short_axis = [&](const Axis& axis) { return axis.var.get() == read->indices[d].get() && can_prove(axis.extent <= shape[d], facts_); };
+          inside[d] = inside[d] && (std::any_of(c.stage->axes.begin(), c.stage->axes.end(), is_short_axis) ||
+                                    std::any_of(c.stage->reduce_axes.begin(), c.stage->reduce_axes.end(), is_short_axis));
           if (range.lo.get() == nullptr) range.lo = Expr(0);
           if (range.hi.get() == nullptr) range.hi = shape[d] - 1;
           box[d] = first ? range : Interval{short_form(min(box[d].lo, range.lo)), short_form(max(box[d].hi, range.hi))};
@@ -144,7 +164,7 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
     region.min.push_back(first ? Expr(0) : short_form(box[d].lo));
     region.extent.push_back(first ? shape[d] : short_form(box[d].hi - box[d].lo + 1));
   }
-  region = clamp(region, shape);
+  region = clamp(region, shape, inside);
   known[producer] = region;
   return region;
 }

@@ -76,7 +76,10 @@ class NestBuilder {
   Region region_of(int producer, NestInstance& in, std::map<int, Region>& known);
   bool is_inside(int index, const NestInstance& in) const;
   void check_attachments() const;
-  Region clamp(const Region& region, const std::vector<Expr>& shape);
+  /// Whether the loop's value stays below its extent by the way it was split (no tail reaches beyond it).
+  bool stays_inside(const NestInstance& in, int loop);
+  /// Cuts the region to the shape, except where it is known to lie inside.
+  Region clamp(const Region& region, const std::vector<Expr>& shape, const std::vector<bool>& inside);
 
   // Storage (nest_storage.cpp).
   Storage allocate_for(int index, int output, const Region& region, bool at_root);
