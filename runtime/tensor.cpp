@@ -1,6 +1,7 @@
 #include "runtime/tensor.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cmath>
@@ -69,6 +70,14 @@ int64_t saturate_to_int(double value) {
   return static_cast<int64_t>(static_cast<T>(value));
 }
 
+int64_t physical_memory() {
+  static const int64_t bytes = [] {
+    const int64_t pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? pages * page : INT64_MAX;
+  }();
+  return bytes;
+}
+
 }  // namespace
 
 void HostMemory::Free::operator()(void* p) const { std::free(p); }
@@ -77,10 +86,11 @@ HostMemory::HostMemory(int64_t bytes) : size_(bytes) {
   TS_CHECK(bytes >= 0);
   const bool huge = bytes >= 2 * kHugePage && config()->huge_pages;
   const int64_t alignment = huge ? kHugePage : kBufferAlignment;
-  // One more line at the end: vector code may read the whole last line of a buffer.
+  // One more line at the end: vector code may read the whole last line of a buffer. More than the machine has is refused
+  // at once: the system would promise it and end the process when it is touched.
   int64_t padded = 0;
   void* p = nullptr;
-  if (checked_add(bytes, 2 * kBufferAlignment + alignment, &padded))
+  if (checked_add(bytes, 2 * kBufferAlignment + alignment, &padded) && padded <= physical_memory())
     p = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(padded / alignment * alignment));
   if (!p)
     throw DeviceError("out-of-memory", "memory: expected " + std::to_string(bytes) + " bytes, the system gives none");

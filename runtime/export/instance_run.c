@@ -177,8 +177,14 @@ static int32_t ts_bad_shape(tensmith_instance* instance, int32_t index, const te
   tensmith_text_add(text, "expected shape ");
   ts_add_expected_shape(text, instance, ts_io(instance, index), with_values);
   tensmith_text_add(text, ", got ");
-  if (t->ndim < 0 || (t->ndim > 0 && !t->shape)) tensmith_text_add(text, "no shape");
-  else tensmith_text_add_shape(text, t->shape, t->ndim < 64 ? t->ndim : 64);
+  if (t->ndim < 0 || (t->ndim > 0 && !t->shape)) {
+    tensmith_text_add(text, "no shape");
+  } else if (t->ndim > 64) { /* more likely a wrong structure than a tensor: its shape is not looked at */
+    tensmith_text_add_int(text, t->ndim);
+    tensmith_text_add(text, " dimensions");
+  } else {
+    tensmith_text_add_shape(text, t->shape, t->ndim);
+  }
   return TENSMITH_BAD_TENSOR;
 }
 

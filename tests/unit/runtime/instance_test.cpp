@@ -165,6 +165,7 @@ TEST_F(RawInstance, BadTensors) {
   EXPECT_EQ(run(), TENSMITH_BAD_TENSOR);
   x_.ndim = 1 << 30;
   EXPECT_EQ(run(), TENSMITH_BAD_TENSOR);
+  EXPECT_EQ(error(), "scale: input x: expected shape [n,4], got 1073741824 dimensions");
   x_.ndim = 2;
   x_.shape = nullptr;
   EXPECT_EQ(run(), TENSMITH_BAD_TENSOR);
