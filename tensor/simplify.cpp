@@ -52,7 +52,7 @@ Interval bounds_of(const Expr& e, const RangeMap& ranges, const Facts& facts) {
 
 Expr simplify(const Expr& e, const Facts& facts) {
   Engine engine(facts);
-  return engine.build(engine.visit(e));
+  return engine.build(engine.visit(e), e);
 }
 
 bool can_prove(const Expr& condition, const Facts& facts) {

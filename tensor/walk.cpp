@@ -61,7 +61,7 @@ void visit(const Expr& e, const std::function<bool(const Expr&)>& fn) {
 }
 
 void visit(const Stmt& s, const std::function<bool(const Stmt&)>& on_stmt, const std::function<bool(const Expr&)>& on_expr) {
-  if (!on_stmt(s)) return;
+  if (!s || !on_stmt(s)) return;
   walk_children(
       *s, [&](const Expr& child) { if (on_expr) visit(child, on_expr); }, [&](const Stmt& child) { visit(child, on_stmt, on_expr); });
 }

@@ -26,12 +26,26 @@ Range saturated(Wide lo, Wide hi) {
 
 constexpr Wide kInfinite = Wide{1} << 120;
 
+bool leaves_type(Wide end) { return end > -kInfinite && end < kInfinite && (end < INT64_MIN || end > INT64_MAX); }
+
+/// Bounds of a sum or product. Data may wrap around at either end, so neither end says anything when one is open; arithmetic on
+/// bounded variables that leaves 64 bits is such data.
+Range index_range(Value* v, Wide lo, Wide hi) {
+  if (v->flags & (kWildLow | kWildHigh)) return in_type(kInt64, lo, hi);
+  v->overflows = leaves_type(lo) || leaves_type(hi);
+  return v->overflows ? Range() : saturated(lo, hi);
+}
+
 /// An end as a wide number; of kInt64 the ends of the type are infinite.
 Wide low_of(DType type, Range r) { return type == kInt64 && r.lo == INT64_MIN ? -kInfinite : Wide{r.lo}; }
 Wide high_of(DType type, Range r) {
   if (type == kInt64) return r.hi == INT64_MAX ? kInfinite : Wide{r.hi};
   return type == kUInt64 && r.hi == INT64_MAX ? (Wide{1} << 64) - 1 : Wide{r.hi};
 }
+
+/// The same for a value; a constant is known even at the ends of its type.
+Wide low_of(const Value* v, Range r) { return v->is(ValueKind::kInt) && v->dtype == kInt64 ? Wide{v->number} : low_of(v->dtype.element(), r); }
+Wide high_of(const Value* v, Range r) { return v->is(ValueKind::kInt) && v->dtype == kInt64 ? Wide{v->number} : high_of(v->dtype.element(), r); }
 
 /// Product of two ends; infinite stays infinite, zero stays zero. Clamped, so that a few dozen can be added.
 Wide times(Wide a, Wide b) {
@@ -85,6 +99,10 @@ Modulus plus(Modulus a, Modulus b) {
 }  // namespace
 
 bool Engine::tame(Value* value) {
+  if (value->is(ValueKind::kSum) || value->is(ValueKind::kProduct) || value->is(ValueKind::kRamp)) {
+    analyse(value);
+    if (value->overflows) return false;
+  }
   if (!(value->flags & (kWildLow | kWildHigh))) return true;
   const Range r = range(value);
   return !((value->flags & kWildLow) && r.lo == INT64_MIN) && !((value->flags & kWildHigh) && r.hi == INT64_MAX);
@@ -119,7 +137,7 @@ void Engine::analyse(Value* value) {
     if (value->dtype.is_bool() && value->known != -1) r = {value->known, value->known};
     if (value->dtype == kInt64) {
       // Data that wraps keeps no residue.
-      const bool wraps = ((value->flags & kWildLow) && r.lo == INT64_MIN) || ((value->flags & kWildHigh) && r.hi == INT64_MAX);
+      const bool wraps = value->overflows || ((value->flags & kWildLow) && r.lo == INT64_MIN) || ((value->flags & kWildHigh) && r.hi == INT64_MAX);
       if (!wraps || exact_kind(value)) m = compute_modulus(value);
       const Modulus& fact = value->limit_modulus;
       if (fact.modulus > 1 && m.modulus != 0 && fact.modulus > m.modulus) m = fact;
@@ -195,9 +213,7 @@ Range Engine::compute_range(Value* v) {
         lo = lo <= -kInfinite || a <= -kInfinite ? -kInfinite : lo + a;
         hi = hi >= kInfinite || b >= kInfinite ? kInfinite : hi + b;
       }
-      // Data may wrap around at either end, so neither end says anything when one is open.
-      if (v->flags & (kWildLow | kWildHigh)) return in_type(type, lo, hi);
-      return saturated(lo, hi);
+      return index_range(v, lo, hi);
     }
     case ValueKind::kProduct: {
       WideRange result{1, 1};
@@ -210,13 +226,9 @@ Range Engine::compute_range(Value* v) {
         for (uint32_t p = 1; p < power; ++p) whole = multiply(whole, factor);
         if (power % 2 == 0) whole.lo = std::max<Wide>(whole.lo, 0);
         result = multiply(result, whole);
-        // Beyond 64 bits everything is unknown; this also keeps the wide numbers from overflowing.
-        if (result.hi > INT64_MAX) result.hi = kInfinite;
-        if (result.lo < INT64_MIN) result.lo = -kInfinite;
         i += power;
       }
-      if (v->flags & (kWildLow | kWildHigh)) return in_type(type, result.lo, result.hi);
-      return saturated(result.lo, result.hi);
+      return index_range(v, result.lo, result.hi);
     }
     case ValueKind::kOp: return range_of_op(v);
     case ValueKind::kCast: {
@@ -239,12 +251,11 @@ Range Engine::compute_range(Value* v) {
     case ValueKind::kRamp: {
       const Range base = range(v->kids[0]), stride = range(v->kids[1]);
       const Wide last = v->dtype.lanes - 1;
-      const WideRange steps = multiply({low_of(type, stride), high_of(type, stride)}, {0, last});
-      const Wide bl = low_of(type, base), bh = high_of(type, base);
+      const WideRange steps = multiply({low_of(v->kids[1], stride), high_of(v->kids[1], stride)}, {0, last});
+      const Wide bl = low_of(v->kids[0], base), bh = high_of(v->kids[0], base);
       const Wide lo = bl <= -kInfinite || steps.lo <= -kInfinite ? -kInfinite : bl + steps.lo;
       const Wide hi = bh >= kInfinite || steps.hi >= kInfinite ? kInfinite : bh + steps.hi;
-      if (type == kInt64 && !(v->flags & (kWildLow | kWildHigh))) return saturated(lo, hi);
-      return in_type(type, lo, hi);
+      return type == kInt64 ? index_range(v, lo, hi) : in_type(type, lo, hi);
     }
     case ValueKind::kCall:
       if (v->op == static_cast<uint8_t>(Intrinsic::kPopCount) || v->op == static_cast<uint8_t>(Intrinsic::kLeadingZeros))
@@ -264,7 +275,7 @@ Range Engine::range_of_op(Value* v) {
   const BinaryOp op = v->binary_op();
   if (is_compare(op) || type.is_bool()) return all;
   const Range a = range(v->kids[0]), b = range(v->kids[1]);
-  const Wide al = low_of(type, a), ah = high_of(type, a), bl = low_of(type, b), bh = high_of(type, b);
+  const Wide al = low_of(v->kids[0], a), ah = high_of(v->kids[0], a), bl = low_of(v->kids[1], b), bh = high_of(v->kids[1], b);
   const auto finite = [](Wide x) { return x > -kInfinite && x < kInfinite; };
   switch (op) {
     case BinaryOp::kAdd:
@@ -299,8 +310,9 @@ Range Engine::range_of_op(Value* v) {
       const bool floors = op == BinaryOp::kFloorDiv;
       if (b.is_point() && b.lo > 0) {
         const auto divide = [&](int64_t x) { return floors ? floor_div_int(x, b.lo) : x / b.lo; };
-        return {type == kInt64 && a.lo == INT64_MIN && b.lo == 1 ? INT64_MIN : divide(a.lo),
-                type == kInt64 && a.hi == INT64_MAX && b.lo == 1 ? INT64_MAX : divide(a.hi)};
+        // An index that is not bounded stays so; of data the width of the type is a bound.
+        const bool index = type == kInt64 && !(v->kids[0]->flags & (kWildLow | kWildHigh));
+        return {index && a.lo == INT64_MIN ? INT64_MIN : divide(a.lo), index && a.hi == INT64_MAX ? INT64_MAX : divide(a.hi)};
       }
       if (b.lo < 0) return all;  // the quotient by a divisor of either sign, and of the lowest value by -1, is not worth the cases
       // Divisors from 0 (which gives 0) or 1 up.
@@ -308,6 +320,8 @@ Range Engine::range_of_op(Value* v) {
       Range r;
       r.lo = a.lo >= 0 ? (b.lo > 0 && b.hi != INT64_MAX ? a.lo / b.hi : 0) : floors ? floor_div_int(a.lo, least) : a.lo / least;
       r.hi = a.hi >= 0 ? a.hi / least : floors ? -1 : 0;
+      if (type == kInt64 && a.hi == INT64_MAX) r.hi = INT64_MAX;
+      if (type == kInt64 && a.lo == INT64_MIN) r.lo = INT64_MIN;
       if (b.lo == 0) r = {std::min<int64_t>(r.lo, 0), std::max<int64_t>(r.hi, 0)};
       return r;
     }

@@ -29,6 +29,11 @@ bool same_node(const ExprNode* have, const ExprNode* want) {
 
 Expr Engine::build(Value* value) { return node(value); }
 
+Expr Engine::build(Value* value, const Expr& original) {
+  const ExprNode* built = node(value);
+  return same_node(original.get(), built) ? original : Expr(built);
+}
+
 const ExprNode* Engine::node(Value* value) {
   if (!value->expr) value->expr = build_node(value);
   return value->expr;

@@ -32,6 +32,9 @@ uint8_t wildness(const Value& v) {
   if (v.dtype.element() != kInt64) return 0;
   const auto kid = [&](uint32_t i) { return v.kids[i]->flags & kWild; };
   switch (v.kind) {
+    case ValueKind::kInt:
+      // Numbers near the ends of the type stand for "no limit"; adding to them may wrap.
+      return v.number > (INT64_MAX >> 1) ? kWildHigh : v.number < (INT64_MIN >> 1) ? kWildLow : 0;
     case ValueKind::kSum: {
       uint8_t flags = 0;
       for (uint32_t i = 0; i < v.count; ++i) {
@@ -144,8 +147,8 @@ Value* Engine::settle(Value* value) {
   if (!(value->dtype.is_integral() || value->dtype.is_bool()) || value->is(ValueKind::kInt) || value->is(ValueKind::kBroadcast))
     return value;
   const Range r = range(value);
-  // INT64_MAX as upper bound may mean "unknown", also of a uint64.
-  if (!r.is_point() || r.hi == INT64_MAX || (value->flags & kHasEffect)) return value;
+  // The ends of 64 bits may mean "unknown".
+  if (!r.is_point() || r.hi == INT64_MAX || r.lo == INT64_MIN || (value->flags & kHasEffect)) return value;
   return constant(value->dtype, r.lo);
 }
 

@@ -42,6 +42,8 @@ class Engine {
   // --- visit.cpp, build.cpp ---
   Value* visit(const Expr& e);
   Expr build(Value* value);
+  /// The same, but `original` itself when that is a constant with this value.
+  Expr build(Value* value, const Expr& original);
   /// A node that must stay alive while this engine works, made by the caller.
   Expr keep(Expr e) {
     store_->keep(e);

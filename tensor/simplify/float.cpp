@@ -80,7 +80,7 @@ Value* Engine::binary_float(BinaryOp op, Value* a, Value* b) {
     case BinaryOp::kMin:
     case BinaryOp::kMax:
       if (a == b) return a;
-      if (a_constant) return binary_float(op, b, a);
+      // Operands are not swapped: which zero or NaN comes out may show in its sign (copysign).
       if (a->is_op(op) && a->count == 2) {
         if (a->kids[1] == b || a->kids[0] == b) return a;  // max(max(x, y), y)
         double inner;

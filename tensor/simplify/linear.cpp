@@ -75,7 +75,12 @@ Value* Engine::add_index(Value* a, Value* b, int64_t coefficient) {
   if (b->is_int(0)) return a;
   Linear form(a);
   form.add(b, coefficient);
-  if (form.overflow) return settle(make_op(coefficient == 1 ? BinaryOp::kAdd : BinaryOp::kSub, kInt64, a, b));
+  if (a->is(ValueKind::kInt) && b->is(ValueKind::kInt)) {
+    const uint64_t x = static_cast<uint64_t>(a->number), y = static_cast<uint64_t>(b->number);
+    return index(static_cast<int64_t>(coefficient == 1 ? x + y : x - y));
+  }
+  const bool far = !form.terms.empty() && magnitude(form.constant) > uint64_t{1} << 62;
+  if (form.overflow || far) return settle(make_op(coefficient == 1 ? BinaryOp::kAdd : BinaryOp::kSub, kInt64, a, b));
   return sum(form);
 }
 
@@ -98,6 +103,7 @@ Value* Engine::mul_index(Value* a, Value* b) {
   if (a->is(ValueKind::kInt)) std::swap(a, b);
   if (b->is(ValueKind::kInt)) {
     if (b->number == 1) return a;
+    if (a->is(ValueKind::kInt)) return index(static_cast<int64_t>(static_cast<uint64_t>(a->number) * static_cast<uint64_t>(b->number)));
     Linear form;
     form.add(a, b->number);
     if (form.overflow) return settle(make_op(BinaryOp::kMul, kInt64, a, b));

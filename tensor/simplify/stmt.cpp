@@ -37,14 +37,14 @@ class StmtSimplifier {
         const auto* op = static_cast<const Evaluate*>(s.get());
         Value* value = engine_.visit(op->value);
         if (!(value->flags & kHasEffect)) return {};
-        Expr built = emit(value);
+        Expr built = emit(value, op->value);
         return built.same_as(op->value) ? s : Evaluate::make(std::move(built));
       }
       case NodeKind::kAssert: {
         const auto* op = static_cast<const Assert*>(s.get());
         Value* cond = engine_.visit(op->cond);
         if (engine_.truth(cond) == 1) return {};
-        Expr built = emit(cond);
+        Expr built = emit(cond, op->cond);
         return built.same_as(op->cond) ? s : Assert::make(std::move(built), op->code, op->message);
       }
       default: break;
@@ -54,9 +54,9 @@ class StmtSimplifier {
 
  private:
   /// The loop IR of a value that stays in the program.
-  Expr emit(Value* value) {
+  Expr emit(Value* value, const Expr& original) {
     used_lets_ |= value->lets;
-    return engine_.build(value);
+    return engine_.build(value, original);
   }
 
   Stmt visit_for(const Stmt& s, const For* op) {
@@ -78,7 +78,7 @@ class StmtSimplifier {
     if (reachable && engine_.contradiction()) return {};
     Stmt body = visit(op->body);
     if (!body) return {};
-    Expr new_min = emit(min), new_extent = emit(extent);
+    Expr new_min = emit(min, op->min), new_extent = emit(extent, op->extent);
     if (body.same_as(op->body) && new_min.same_as(op->min) && new_extent.same_as(op->extent)) return s;
     return For::make(op->var, std::move(new_min), std::move(new_extent), op->for_kind, std::move(body), op->attrs);
   }
@@ -86,7 +86,7 @@ class StmtSimplifier {
   Stmt visit_while(const Stmt& s, const While* op) {
     Value* cond = engine_.visit(op->cond);
     if (engine_.truth(cond) == 0) return {};
-    Expr built = emit(cond);
+    Expr built = emit(cond, op->cond);
     Stmt body = visit(op->body);
     if (built.same_as(op->cond) && body.same_as(op->body)) return s;
     return While::make(std::move(built), std::move(body));
@@ -116,9 +116,9 @@ class StmtSimplifier {
     }
     if (excluded[0]) return branches[1];
     if (excluded[1]) return branches[0];
-    if (!branches[0] && !branches[1]) return cond->flags & kHasEffect ? Evaluate::make(emit(cond)) : Stmt();
-    if (!branches[0]) return If::make(emit(engine_.logical_not(cond)), std::move(branches[1]));
-    Expr built = emit(cond);
+    if (!branches[0] && !branches[1]) return cond->flags & kHasEffect ? Evaluate::make(emit(cond, op->cond)) : Stmt();
+    if (!branches[0]) return If::make(emit(engine_.logical_not(cond), op->cond), std::move(branches[1]));
+    Expr built = emit(cond, op->cond);
     if (built.same_as(op->cond) && branches[0].same_as(op->then) && branches[1].same_as(op->otherwise)) return s;
     return If::make(std::move(built), std::move(branches[0]), std::move(branches[1]));
   }
@@ -136,7 +136,7 @@ class StmtSimplifier {
     used_lets_ = (used_lets_ & ~bit) | outside;
     if (!body && !(value->flags & kHasEffect)) return {};
     if (!used && !(value->flags & kHasEffect)) return body;
-    Expr built = emit(value);
+    Expr built = emit(value, op->value);
     if (built.same_as(op->value) && body.same_as(op->body)) return s;
     return LetStmt::make(op->var, std::move(built), std::move(body));
   }
@@ -152,11 +152,11 @@ class StmtSimplifier {
     std::vector<Expr> indices;
     indices.reserve(op->indices.size());
     for (const Expr& i : op->indices) {
-      indices.push_back(emit(engine_.visit(i)));
+      indices.push_back(emit(engine_.visit(i), i));
       changed |= !indices.back().same_as(i);
     }
-    Expr value = emit(engine_.visit(op->value));
-    Expr mask = predicate ? emit(predicate) : Expr();
+    Expr value = emit(engine_.visit(op->value), op->value);
+    Expr mask = predicate ? emit(predicate, op->predicate) : Expr();
     if (!changed && value.same_as(op->value) && mask.same_as(op->predicate)) return s;
     return Store::make(op->buffer, std::move(indices), std::move(value), std::move(mask));
   }
@@ -169,7 +169,12 @@ class StmtSimplifier {
     for (const Stmt& part : op->stmts) {
       Stmt next = visit(part);
       changed |= !next.same_as(part);
-      if (const auto* assertion = next.as<Assert>()) assume_stable(engine_.visit(assertion->cond), true);
+      const auto believe = [&](const Stmt& stmt) {
+        if (const auto* assertion = stmt.as<Assert>()) assume_stable(engine_.visit(engine_.keep(assertion->cond)), true);
+      };
+      believe(next);
+      if (const auto* inner = next.as<Block>())  // will be part of this block
+        for (const Stmt& stmt : inner->stmts) believe(stmt);
       if (next) stmts.push_back(std::move(next));
     }
     return changed ? Block::make(std::move(stmts)) : s;

@@ -29,6 +29,10 @@ Range type_range(DType type) {
   return {};
 }
 
+namespace {
+bool is_too_large(int64_t coefficient) { return coefficient > kMaxCoefficient || coefficient < -kMaxCoefficient; }
+}  // namespace
+
 void Linear::add_constant(int64_t value, int64_t coefficient) {
   int64_t product;
   if (__builtin_mul_overflow(value, coefficient, &product) || __builtin_add_overflow(constant, product, &constant)) overflow = true;
@@ -37,7 +41,7 @@ void Linear::add_constant(int64_t value, int64_t coefficient) {
 void Linear::add_term(Value* value, int64_t coefficient) {
   for (uint32_t i = 0; i < terms.size(); ++i) {
     if (terms[i].value != value) continue;
-    if (__builtin_add_overflow(terms[i].coefficient, coefficient, &terms[i].coefficient) || terms[i].coefficient == INT64_MIN)
+    if (__builtin_add_overflow(terms[i].coefficient, coefficient, &terms[i].coefficient) || is_too_large(terms[i].coefficient))
       overflow = true;
     if (terms[i].coefficient == 0) terms.erase(i);
     return;
@@ -53,21 +57,19 @@ void Linear::add_term(Value* value, int64_t coefficient) {
 
 void Linear::add(Value* value, int64_t coefficient) {
   if (coefficient == 0 || overflow) return;
-  if (coefficient == INT64_MIN) {
-    overflow = true;
-    return;
-  }
   if (value->is(ValueKind::kInt)) {
     add_constant(value->number, coefficient);
   } else if (value->is(ValueKind::kSum)) {
     for (uint32_t i = 0; i < value->count && !overflow; ++i) {
       int64_t product;
-      if (__builtin_mul_overflow(value->coefficients[i], coefficient, &product) || product == INT64_MIN)
+      if (__builtin_mul_overflow(value->coefficients[i], coefficient, &product) || is_too_large(product))
         overflow = true;
       else
         add_term(value->kids[i], product);
     }
     add_constant(value->number, coefficient);
+  } else if (is_too_large(coefficient)) {
+    overflow = true;
   } else {
     add_term(value, coefficient);
   }
@@ -75,10 +77,10 @@ void Linear::add(Value* value, int64_t coefficient) {
 
 void Linear::add(const Linear& other, int64_t coefficient) {
   if (coefficient == 0) return;
-  overflow = overflow || other.overflow || coefficient == INT64_MIN;
+  overflow = overflow || other.overflow;
   for (const Term& term : other.terms) {
     int64_t product;
-    if (overflow || __builtin_mul_overflow(term.coefficient, coefficient, &product) || product == INT64_MIN) {
+    if (overflow || __builtin_mul_overflow(term.coefficient, coefficient, &product) || is_too_large(product)) {
       overflow = true;
       return;
     }
@@ -94,7 +96,7 @@ void Linear::scale(int64_t factor) {
     return;
   }
   for (Term& term : terms)
-    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient) || term.coefficient == INT64_MIN) overflow = true;
+    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient) || is_too_large(term.coefficient)) overflow = true;
   if (__builtin_mul_overflow(constant, factor, &constant)) overflow = true;
 }
 

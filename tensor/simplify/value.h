@@ -75,7 +75,8 @@ struct Value {
   Value* replacement = nullptr;  ///< variables that stand for another value
   Range range;
   Modulus modulus;
-  uint32_t context = 0;             ///< of range and modulus
+  bool overflows = false;           ///< index arithmetic whose bounds leave 64 bits: data after all
+  uint32_t context = 0;             ///< of range, modulus and overflows
   uint32_t proof_context = 0;
   bool proof = false;               ///< whether this value >= 0 was proven
   uint32_t simplified_context = 0;
@@ -102,8 +103,8 @@ struct Term {
   int64_t coefficient;
 };
 
-/// A sum under construction: sorted distinct terms plus a constant. `overflow` is set when a coefficient left 64 bits; such a sum
-/// must not be used.
+/// A sum under construction: sorted distinct terms plus a constant. `overflow` is set when a coefficient grew beyond what
+/// strides are (kMaxCoefficient) or the constant left 64 bits; such a sum must not be used.
 struct Linear {
   InlineVector<Term, 8> terms;
   int64_t constant = 0;
@@ -122,6 +123,8 @@ struct Linear {
   void add_term(Value* value, int64_t coefficient);
 };
 
+/// Larger coefficients are those of data (hashes, random numbers), which may wrap.
+inline constexpr int64_t kMaxCoefficient = int64_t{1} << 56;
 /// Sums longer than this are not merged further, which bounds the work on long chains.
 inline constexpr uint32_t kMaxTerms = 48;
 

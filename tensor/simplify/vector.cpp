@@ -77,9 +77,16 @@ Value* Engine::divide_ramp(BinaryOp op, Value* a, Value* b) {
 
 namespace {
 
+/// a - b as whole numbers, unless that leaves 64 bits.
+bool differ(Value* a, Value* b, Linear* difference) {
+  difference->add(a);
+  difference->add(b, -1);
+  return !difference->overflow;
+}
+
 /// The least (greatest) lane of base + i * stride.
-Linear lane_end(Value* base, int64_t stride, int lanes, bool greatest) {
-  Linear result(base);
+Linear lane_end(const Linear& base, int64_t stride, int lanes, bool greatest) {
+  Linear result = base;
   if ((stride > 0) == greatest) result.add_constant(stride, lanes - 1);
   return result;
 }
@@ -92,10 +99,10 @@ Value* Engine::compare_ramp(BinaryOp op, Value* a, Value* b) {
   as_ramp(b, &base_b, &stride_b);
   const int lanes = a->dtype.lanes;
   if (!tame(a) || !tame(b)) return nullptr;
-  Value *base = sub(base_a, base_b), *step = sub(stride_a, stride_b);
-  if (step->is_int(0)) return broadcast(binary(op, base_a, base_b), lanes);
-  if (!step->is(ValueKind::kInt)) return nullptr;
-  const int64_t s = step->number;
+  Linear base, step;
+  if (!differ(base_a, base_b, &base) || !differ(stride_a, stride_b, &step) || !step.terms.empty()) return nullptr;
+  const int64_t s = step.constant;
+  if (s == 0) return broadcast(binary(op, base_a, base_b), lanes);
   if (op == BinaryOp::kEQ || op == BinaryOp::kNE) {
     Linear above = lane_end(base, s, lanes, false), below;  // least - 1 >= 0, or -greatest - 1 >= 0
     above.add_constant(-1);
@@ -121,7 +128,7 @@ Value* Engine::compare_ramp(BinaryOp op, Value* a, Value* b) {
     bound.add(base, -1);
     bound.add_constant(limit);
     if (bound.overflow) return nullptr;
-    return make_op(BinaryOp::kLT, kBool.with_lanes(lanes), ramp(zero, step, lanes), broadcast(sum(bound), lanes));
+    return make_op(BinaryOp::kLT, kBool.with_lanes(lanes), ramp(zero, index(s), lanes), broadcast(sum(bound), lanes));
   }
   bound.add(base);
   bound.add_constant(-limit);
@@ -135,14 +142,14 @@ Value* Engine::min_max_ramp(BinaryOp op, Value* a, Value* b) {
   as_ramp(b, &base_b, &stride_b);
   if (!tame(a) || !tame(b)) return nullptr;
   const int lanes = a->dtype.lanes;
-  Value *base = sub(base_a, base_b), *step = sub(stride_a, stride_b);
-  if (!step->is(ValueKind::kInt)) return nullptr;
-  if (step->is_int(0)) return ramp(add(base_b, binary(op, base, index(0))), stride_b, lanes);
+  Linear base, step;
+  if (!differ(base_a, base_b, &base) || !differ(stride_a, stride_b, &step) || !step.terms.empty()) return nullptr;
+  if (step.constant == 0) return ramp(add(base_b, binary(op, sum(base), index(0))), stride_b, lanes);
   const bool is_min = op == BinaryOp::kMin;
   Linear a_below;  // b - a in every lane
-  a_below.add(lane_end(base, step->number, lanes, true), -1);
+  a_below.add(lane_end(base, step.constant, lanes, true), -1);
   if (!a_below.overflow && prove_at_least_zero(a_below)) return is_min ? a : b;
-  const Linear b_below = lane_end(base, step->number, lanes, false);
+  const Linear b_below = lane_end(base, step.constant, lanes, false);
   if (!b_below.overflow && prove_at_least_zero(b_below)) return is_min ? b : a;
   return nullptr;
 }

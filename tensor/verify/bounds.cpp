@@ -133,8 +133,10 @@ std::string BoundsChecker::check_index(const Buffer& buffer, const Expr& index, 
     if (is_address) extent = engine_.add(extent, engine_.index(1));  // the end of memory has an address
     return engine_.prove(engine_.binary(BinaryOp::kLE, engine_.index(0), v)) && engine_.prove(engine_.binary(BinaryOp::kLT, v, extent));
   };
-  bool proven = false;
-  {
+  // Bounds of all lanes may do, also of operations across lanes.
+  const Range known = engine_.range(value);
+  bool proven = known.lo >= 0 && known.hi < engine_.range(extent).lo;
+  if (!proven) {
     const Engine::Scope guard(engine_);
     const int lanes = std::max<int>(value->dtype.lanes, mask ? mask->dtype.lanes : 1);
     if (lanes == 1 && lane_conditions_.empty()) {
@@ -155,10 +157,9 @@ std::string BoundsChecker::check_index(const Buffer& buffer, const Expr& index, 
     }
   }
   if (proven) return {};
-  const Range r = engine_.range(value);
   const auto end = [](int64_t x, bool known) { return known ? std::to_string(x) : std::string("?"); };
   return "index of " + buffer->name + ": expected 0 <= index < " + to_string(engine_.build(extent)) + ", got " +
-         to_string(engine_.build(value)) + " in [" + end(r.lo, r.lo != INT64_MIN) + ", " + end(r.hi, r.hi != INT64_MAX) +
+         to_string(engine_.build(value)) + " in [" + end(known.lo, known.lo != INT64_MIN) + ", " + end(known.hi, known.hi != INT64_MAX) +
          "]; clamp the index, guard the access, or state what is known of the extents";
 }
 

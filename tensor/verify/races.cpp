@@ -59,6 +59,31 @@ std::string RaceChecker::check(const For& loop) {
   return {};
 }
 
+/// Collects in a branch. The condition only counts when it leaves one value of p: it would make functions of p constant, so that
+/// an index no longer shows that it depends on p.
+void RaceChecker::under(const Expr& condition, bool truth, const std::function<void()>& branch) {
+  if (pinned_ || condition.dtype().lanes > 1) return branch();
+  Value* cond = engine_.visit(condition);
+  if (cond->flags & kHasLoad) return branch();
+  std::optional<int64_t> only;
+  {
+    const Engine::Scope trial(engine_);
+    engine_.assume(cond, truth);
+    if (engine_.contradiction()) return;
+    const simplifier::Range r = engine_.range(parallel_);
+    if (r.is_point()) only = r.lo;
+  }
+  if (!only) return branch();
+  const Engine::Scope scope(engine_);
+  engine_.assume(cond, truth);
+  std::unordered_set<const ExprNode*> outside;
+  outside.swap(seen_);
+  pinned_ = only;
+  branch();
+  pinned_.reset();
+  seen_.swap(outside);
+}
+
 void RaceChecker::collect(const Stmt& s) {
   if (!s || engine_.contradiction()) return;
   seen_.clear();
@@ -80,12 +105,7 @@ void RaceChecker::collect(const Stmt& s) {
     collect(repeat->body);
   } else if (const auto* branch = s.as<If>()) {
     collect(branch->cond);
-    Value* cond = engine_.visit(branch->cond);
-    for (const bool truth : {true, false}) {
-      const Engine::Scope inside(engine_);
-      if (!(cond->flags & kHasLoad)) engine_.assume(cond, truth);
-      collect(truth ? branch->then : branch->otherwise);
-    }
+    for (const bool truth : {true, false}) under(branch->cond, truth, [&] { collect(truth ? branch->then : branch->otherwise); });
   } else if (const auto* let = s.as<LetStmt>()) {
     collect(let->value);
     engine_.bind_replacement(node_of(let->var), engine_.visit(let->value));
@@ -118,13 +138,18 @@ void RaceChecker::collect(const Expr& e) {
     for (const Expr& index : call->args[0].as<Load>()->indices) collect(index);
     return;
   }
+  if (const auto* select = e.as<Select>()) {
+    collect(select->cond);
+    for (const bool truth : {true, false}) under(select->cond, truth, [&] { collect(truth ? select->a : select->b); });
+    return;
+  }
   for_each_child(e, [&](const Expr& child) { collect(child); });
   if (const auto* load = e.as<Load>()) add_access(load->buffer, load->indices, /*write=*/false);
 }
 
 void RaceChecker::add_access(const Buffer& buffer, const std::vector<Expr>& indices, bool write) {
   if (!written_.count(buffer.get())) return;
-  Access access{buffer.get(), {}, around_, write};
+  Access access{buffer.get(), {}, around_, write, pinned_};
   int lanes = 1;
   for (const Expr& index : indices) {
     access.indices.push_back(engine_.visit(index));
@@ -141,12 +166,13 @@ void RaceChecker::add_access(const Buffer& buffer, const std::vector<Expr>& indi
     }
   }
   for (const Access& known : accesses_)
-    if (known.buffer == access.buffer && known.write == write && known.indices == access.indices) return;
+    if (known.buffer == access.buffer && known.write == write && known.indices == access.indices && known.pinned == access.pinned) return;
   accesses_.push_back(std::move(access));
 }
 
 bool RaceChecker::disjoint(const Access& a, const Access& b) {
   if (a.indices.size() != b.indices.size()) return false;
+  if (a.pinned && a.pinned == b.pinned) return true;  // one iteration
   const Engine::Scope scope(engine_);
   SymbolicBounds bounds(engine_);
   bounds.set(parallel_, {first_, last_});
@@ -161,7 +187,7 @@ bool RaceChecker::disjoint(const Access& a, const Access& b) {
     }
   bounds_ = &bounds;
   for (size_t i = 0; i < a.indices.size(); ++i)
-    if (impossible(a.indices[i], b.indices[i])) return true;
+    if (impossible(a, b, i)) return true;
   close_over();
   return is_known(parallel_);
 }
@@ -209,9 +235,18 @@ void RaceChecker::add_item(std::vector<Item>& items, Value* atom, int64_t coeffi
   items.push_back(item);
 }
 
-bool RaceChecker::impossible(Value* a, Value* b) {
+bool RaceChecker::impossible(const Access& first, const Access& second, size_t dimension) {
+  Value *a = first.indices[dimension], *b = second.indices[dimension];
   if (a->dtype != kInt64 || b->dtype != kInt64 || !engine_.exact(a) || !engine_.exact(b)) return false;
-  const Linear x(a), y(b);
+  Linear x(a), y(b);
+  // Where p is one number c, p - c may be added as often as p stands on the other side.
+  const auto match = [&](Linear& fixed, std::optional<int64_t> c, const Linear& free) {
+    if (!c) return;
+    for (const Term& term : free.terms)
+      if (term.value == parallel_) fixed.add(parallel_, term.coefficient), fixed.add_constant(*c, -term.coefficient);
+  };
+  if (!second.pinned) match(x, first.pinned, y);
+  if (!first.pinned) match(y, second.pinned, x);
   Linear offset;
   offset.add_constant(x.constant);
   offset.add_constant(y.constant, -1);
@@ -229,18 +264,18 @@ bool RaceChecker::impossible(Value* a, Value* b) {
 }
 
 SymbolicBounds::Ends RaceChecker::total(const std::vector<Item>& items, int64_t constant) {
-  SymbolicBounds::Ends ends{engine_.index(constant), engine_.index(constant)};
-  for (const Item& item : items) {
-    // A factor that may be negative would swap the ends.
-    const bool usable = !item.factor || engine_.range(item.factor).lo >= 0;
-    for (const bool upper : {false, true}) {
-      Value*& end = upper ? ends.hi : ends.lo;
+  SymbolicBounds::Ends ends;
+  for (const bool upper : {false, true}) {
+    Linear sum;
+    sum.constant = constant;
+    bool known = true;
+    for (const Item& item : items) {
       Value* x = (item.coefficient > 0) == upper ? item.hi : item.lo;
-      if (!usable || !x) end = nullptr;
-      if (!end) continue;
-      if (item.factor) x = engine_.mul(x, item.factor);
-      end = engine_.add(end, engine_.mul(x, engine_.index(item.coefficient)));
+      // A factor that may be negative would swap the ends.
+      known = known && x && (!item.factor || engine_.range(item.factor).lo >= 0);
+      if (known) sum.add(item.factor ? engine_.mul(x, item.factor) : x, item.coefficient);
     }
+    if (known && !sum.overflow) (upper ? ends.hi : ends.lo) = engine_.sum(sum);
   }
   return ends;
 }
@@ -314,7 +349,8 @@ void RaceChecker::close_over() {
     if (found.empty()) return;
     for (Value* y : found) {
       equal_.insert(y);
-      impossible(y, y);
+      const Access same{nullptr, {y}, {}, false, {}};
+      impossible(same, same, 0);
     }
   }
 }

@@ -1,6 +1,8 @@
 /// Whether the iterations of a parallel loop touch different elements wherever one of them writes.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -35,6 +37,7 @@ class RaceChecker {
     std::vector<Value*> indices;
     std::vector<Inner> inner;
     bool write;
+    std::optional<int64_t> pinned;  ///< the only p for which it happens
   };
   /// coefficient * factor * x, x being an atom's difference between two iterations, or an atom of one of them.
   struct Item {
@@ -46,10 +49,11 @@ class RaceChecker {
 
   void collect(const Stmt& s);
   void collect(const Expr& e);
+  void under(const Expr& condition, bool truth, const std::function<void()>& branch);
   void add_access(const Buffer& buffer, const std::vector<Expr>& indices, bool write);
   bool disjoint(const Access& a, const Access& b);
-  /// Draws from a == b what follows for p; true when the equation has no solution.
-  bool impossible(Value* a, Value* b);
+  /// Draws from equal indices in a dimension what follows for p; true when they cannot be equal.
+  bool impossible(const Access& a, const Access& b, size_t dimension);
   /// The same for items + constant == 0.
   bool impossible(const std::vector<Item>& items, int64_t constant, int depth);
   void add_item(std::vector<Item>& items, Value* atom, int64_t coefficient, bool difference);
@@ -65,6 +69,7 @@ class RaceChecker {
   std::unordered_set<const BufferNode*> written_;  // from outside and stored to in the loop
   std::unordered_set<const ExprNode*> seen_;
   std::vector<Inner> around_;  // the inner loops around the place that is looked at
+  std::optional<int64_t> pinned_;
   std::vector<Access> accesses_;
 
   // One comparison.

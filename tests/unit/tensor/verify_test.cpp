@@ -210,6 +210,10 @@ TEST_F(VerifyTest, ParallelLoopsOfManyShapes) {
   const Buffer own = make_buffer("own", kFloat32, {Expr(4)});
   EXPECT_EQ(check(parallel(io, 10, Allocate::make(own, Block::make({Store::make(own, {Expr(0)}, number(0)), at(io)})))), "ok");
   EXPECT_EQ(check(Allocate::make(own, parallel(io, 10, Store::make(own, {Expr(0)}, number(0))))), "verify-race");
+  // Only one iteration gets there.
+  EXPECT_EQ(check(parallel(io, 10, If::make(io == 3, at(Expr(3)), at(io)))), "ok");
+  EXPECT_EQ(check(parallel(io, 10, If::make(io == 3, at(Expr(4)), at(io)))), "verify-race");
+  EXPECT_EQ(check(parallel(io, 10, If::make(io < 3, at(Expr(3)), at(io)))), "verify-race");
   // Scattered by data.
   const Buffer where = make_buffer("where", kInt64, {Expr(100)});
   const Stmt scatter = parallel(io, 100, at(min(max(load(where, {io}), 0), 99)));
