@@ -157,7 +157,18 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
       schedule.vectorize(name, last);
     }
   }
-  const std::string at = draft.parallelize(name, rows, row_count * row_points / lanes * 8 * static_cast<double>(cone.size() + 1));
+  // What a row keeps between its stages lies on the thread's stack; rows too long for that run on one thread, in a workspace.
+  constexpr double kMaxRowBytes = 96 * 1024;
+  bool long_row = false;
+  for (const std::string& stage : cone) {
+    const Stage body = draft.effective(stage);
+    double bytes = static_cast<double>(body->outputs[0]->dtype.bytes());
+    for (size_t d = 0; d < body->axes.size(); ++d)
+      if (axes_of[stage][d] < 0 || !is_row[axes_of[stage][d]]) bytes *= static_cast<double>(ScheduleDraft::size_of(body->axes[d].extent));
+    long_row = long_row || bytes > kMaxRowBytes;
+  }
+  const double cycles = row_count * row_points / lanes * 8 * static_cast<double>(cone.size() + 1);
+  const std::string at = long_row ? rows.back() : draft.parallelize(name, rows, cycles);
   for (auto stage = cone.rbegin(); stage != cone.rend(); ++stage) schedule.compute_at(*stage, name, at);
   for (const std::string& stage : cone) {
     const Stage body = draft.effective(stage);

@@ -114,6 +114,8 @@ Stmt NestBuilder::decide_peel(NestInstance in, const LoopRelation& r, size_t k, 
   const auto piece = [&](const Expr& extent, const Expr& condition) {
     NestInstance copy = in;
     copy.inner_extent[r.inner] = extent;
+    // Behind the full pieces there is only one.
+    if (!extent.same_as(factor)) copy.value[r.outer] = full;
     const Facts saved = facts_;
     facts_.assume(condition);
     Stmt body = rest(std::move(copy), k, init);
@@ -245,11 +247,35 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
     if (const auto* var = value.as<VarNode>()) facts_.set_range(Var(var), Expr(0), extent);
     piece.value[loop] = value;
     piece.pending_attach = loop;
+    // The loops that were fused get variables of their own: bounds and indices then speak of the same thing and cancel.
+    std::vector<std::pair<Var, Expr>> components;
+    std::vector<int> open{loop};
+    while (!open.empty()) {
+      const int whole = open.back();
+      open.pop_back();
+      const LoopRelation* made = s.maker_of(whole);
+      if (!made || made->kind != Kind::kFuse) continue;
+      const Expr inner = extent_of(piece, made->inner);
+      for (const int part : {made->outer, made->inner}) {
+        const Expr part_value = short_form(part == made->outer ? floor_div(piece.value[whole], inner) : floor_mod(piece.value[whole], inner));
+        if (part_value.kind() == NodeKind::kIntImm || part_value.kind() == NodeKind::kVar) {
+          piece.value[part] = part_value;
+        } else {
+          const Var var(s.loops[part].name);
+          facts_.set_range(var, Expr(0), extent_of(piece, part));
+          components.emplace_back(var, part_value);
+          piece.value[part] = var;
+        }
+        open.push_back(part);
+      }
+    }
     std::vector<Stmt> parts;
     if (!init) parts = prefetches(piece, loop);
     parts.push_back(rest(std::move(piece), k + 1, init));
     facts_ = saved;
-    return Block::make(parts);
+    Stmt body = Block::make(parts);
+    for (auto component = components.rbegin(); component != components.rend(); ++component) body = LetStmt::make(component->first, component->second, body);
+    return body;
   };
 
   const Expr extent = extent_of(in, loop);

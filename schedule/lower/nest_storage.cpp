@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "schedule/lower/nest_builder.h"
 
 namespace tensmith {
@@ -5,7 +7,7 @@ namespace tensmith {
 namespace {
 
 // Stack frames of worker threads are small; what is larger becomes a workspace.
-constexpr int64_t kMaxStackBytes = 64 * 1024;
+constexpr int64_t kMaxStackBytes = 128 * 1024;
 // The most lanes that a vectorized loop may have.
 constexpr int64_t kMaxLanes = 64;
 
@@ -57,6 +59,12 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
   std::vector<Expr> extents;
   int64_t bytes = logical->dtype.bytes();
   bool constant = true;
+  const auto only_dims = [&](const Expr& e) {
+    const auto vars = collect_vars(e);
+    return std::all_of(vars.begin(), vars.end(), [&](const VarNode* v) {
+      return std::any_of(state_.dims.begin(), state_.dims.end(), [&](const Var& dim) { return dim.get() == v; });
+    });
+  };
   for (size_t d = 0; d < region.extent.size(); ++d) {
     Expr extent = region.extent[d];
     const VarFacts bounds = constant_bounds(extent, facts_);
@@ -65,6 +73,8 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
         throw ScheduleError("register-size", "schedule " + state_.name + ": stage " + s.name + " lives in registers, but its extent " +
                                                  std::to_string(d) + " has no constant bound; split the consumer's loops with tail=peel\n" + loop_nest_text(state_));
       if (bounds.hi) extent = Expr(*bounds.hi);
+      // Workspaces are sized where the kernel is called, which knows the dims but no loop: the whole extent is enough for any part.
+      else if (!only_dims(extent)) extent = logical->shape[d];
     }
     // A padded tail computes up to the next multiple of its factor.
     for (const LoopRelation& r : s.relations)

@@ -80,7 +80,8 @@ const PrimitiveDef& tile_primitive() {
       .apply = apply,
       .samples = {{"dense",
                    {"split stage=R loop=i0 factor=6 outer=io inner=ii", "split stage=R loop=i1 factor=16 outer=jo inner=ji",
-                    "reorder stage=R loops=jo,io,ii,ji", "compute_at stage=C consumer=R at=io", "tile stage=C rows=i0 columns=i1 lanes=8"}}}};
+                    "reorder stage=R loops=jo,io,ii,ji", "unroll stage=R loop=ii", "unroll stage=R loop=ji", "compute_at stage=C consumer=R at=io",
+                    "tile stage=C rows=i0 columns=i1 lanes=8"}}}};
   return def;
 }
 
