@@ -9,7 +9,7 @@
 
 namespace tensmith {
 
-/// Lanes [offset, offset + lanes) of a register buffer, accessed as one; an empty stride means consecutive.
+/// Lanes [offset, offset + lanes) of a register buffer, accessed as one.
 struct RegisterAccess {
   int64_t offset;
   int lanes;

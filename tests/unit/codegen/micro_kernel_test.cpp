@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "codegen/asm_guard.h"
+#include "codegen/disassemble.h"
 #include "tests/unit/codegen/micro_kernel.h"
 #include "tests/unit/codegen/run_code.h"
 
@@ -97,6 +98,39 @@ TEST(DotKernelRun, MatchesPlainLoops) {
       }
     }
   }
+}
+
+TEST(Disassemble, ShowsTheSameLoopsAsAssembly) {
+  // Both forms must lead to the same judgement: labels, branches, calls and functions of parallel bodies.
+  Buffer x = make_buffer("x", kFloat32, {Expr(640)}), y = make_buffer("y", kFloat32, {Expr(640)});
+  Var i("i"), j("j"), n("n");
+  Expr at = i * 64 + j;
+  Stmt inner = For::make(j, Expr(0), n, ForKind::kSerial, Store::make(y, {at}, Call::make_extern(kFloat32, "expf", {load(x, {at})})));
+  LoopFunction parallel{"parallel", {x, y}, {n}, {y}, For::make(i, Expr(0), Expr(10), ForKind::kParallel, inner), {}};
+  for (const char* name : {"znver4", "znver3", "neoverse-n1"}) {
+    const Target target = Target::parse(name).value();
+    for (const LoopFunction& f : {make_micro_kernel({6, 2, target.vector_bits / 32, 256}), make_conv_kernel(6, 2, target.vector_bits / 32, 3, 58, 4), parallel}) {
+      CodegenOptions options;
+      options.want_asm = true;
+      const ObjectCode object = compile({{f}}, target, options);
+      const std::string text = disassemble(object, target);
+      const std::vector<AsmFunction> want = inspect_assembly(object.assembly), got = inspect_assembly(text);
+      ASSERT_EQ(got.size(), want.size()) << text;
+      for (size_t k = 0; k < want.size(); ++k) {
+        EXPECT_EQ(got[k].name, want[k].name);
+        EXPECT_EQ(got[k].calls, want[k].calls) << text;
+        ASSERT_EQ(got[k].loops.size(), want[k].loops.size()) << text;
+        for (size_t l = 0; l < want[k].loops.size(); ++l) {
+          const AsmLoop &a = got[k].loops[l], &b = want[k].loops[l];
+          EXPECT_EQ(std::tuple(a.instructions, a.fmas, a.stack_references, a.calls, a.vector_bits), std::tuple(b.instructions, b.fmas, b.stack_references, b.calls, b.vector_bits))
+              << text << object.assembly;
+        }
+      }
+    }
+  }
+  ObjectCode broken;
+  broken.bytes.assign(64, 1);
+  EXPECT_THROW(disassemble(broken, Target::host()), UserError);
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
