@@ -46,7 +46,7 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   const StageState& reduction = draft.stage(reduction_name);
   const int reduction_index = draft.index_of(reduction_name);
   const std::vector<int> order = draft.storage_order(reader);
-  if (order.empty() || body->outputs.size() != 1) return false;
+  if (order.empty() || body->outputs.size() != 1 || body->reduce_axes.empty()) return false;
   const auto size = [&](int axis) { return ScheduleDraft::size_of(reader.stage->axes[axis].extent); };
   plan->vector_axis = order.back();
   if (size(plan->vector_axis) == 1 && order.size() > 1) return false;
