@@ -9,7 +9,8 @@ namespace tensmith {
 namespace {
 
 /// The flat physical index as a number, with `axis` at `at`, all other axes at 0 and symbolic dims at 64.
-std::optional<int64_t> flat_at(const Layout& layout, const std::vector<Expr>& shape, const std::vector<Expr>& indices, const Var& axis, int64_t at) {
+std::optional<int64_t> flat_at(const Layout& layout, const std::vector<Expr>& shape, const std::vector<Expr>& indices,
+                               const Var& axis, int64_t at) {
   const auto number = [&](const Expr& e) -> std::optional<int64_t> {
     VarMap map;
     bool data_dependent = false;
@@ -40,7 +41,8 @@ std::optional<int64_t> flat_at(const Layout& layout, const std::vector<Expr>& sh
   return flat;
 }
 
-std::optional<int64_t> stride(const Layout& layout, const std::vector<Expr>& shape, const std::vector<Expr>& indices, const Var& axis) {
+std::optional<int64_t> stride(const Layout& layout, const std::vector<Expr>& shape, const std::vector<Expr>& indices,
+                              const Var& axis) {
   bool depends = false;
   for (const Expr& index : indices) depends |= uses_var(index, axis);
   if (!depends) return 0;
@@ -70,7 +72,8 @@ std::vector<TensorAccess> accesses_of(const ScheduleState& state, const StageNod
   return found;
 }
 
-std::optional<int64_t> stride_of(const ScheduleState& state, const TensorAccess& access, const StageNode&, const Var& axis) {
+std::optional<int64_t> stride_of(const ScheduleState& state, const TensorAccess& access, const StageNode&,
+                                 const Var& axis) {
   const StageState& producer = state.stages[access.producer];
   int output = 0;
   while (!producer.stage->outputs[output].same_as(access.buffer)) ++output;

@@ -18,9 +18,10 @@ struct TensorAccess {
 /// All reads in the bodies of a stage (not those of its conditions), each (buffer, indices) once.
 std::vector<TensorAccess> accesses_of(const ScheduleState& state, const StageNode& stage);
 
-/// Units: elements. How far apart in memory two neighbouring values of `axis` are, near the origin of all other axes; 0 when the
-/// access does not depend on it, nothing when it is not constant (data-dependent, symbolic).
-std::optional<int64_t> stride_of(const ScheduleState& state, const TensorAccess& access, const StageNode& stage, const Var& axis);
+/// Units: elements. How far apart in memory two neighbouring values of `axis` are, near the origin of all other axes; 0
+/// when the access does not depend on it, nothing when it is not constant (data-dependent, symbolic).
+std::optional<int64_t> stride_of(const ScheduleState& state, const TensorAccess& access, const StageNode& stage,
+                                 const Var& axis);
 /// The same for where a stage stores its output.
 std::optional<int64_t> store_stride_of(const StageState& stage, int output, const Var& axis);
 

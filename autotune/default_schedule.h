@@ -13,11 +13,13 @@ namespace tensmith {
 struct ScheduleRequest {
   Target target;
   int threads = 1;
-  std::vector<Layout> input_layouts, output_layouts;  ///< by input and output; default-constructed: row-major (constants: free)
+  std::vector<Layout> input_layouts,
+      output_layouts;  ///< by input and output; default-constructed: row-major (constants: free)
 };
 
-/// A legal schedule for any workload. Nothing in it depends on what operators the workload came from: stages are told apart by
-/// their loops, reductions and access strides alone. `explanation` (may be null) gets a line for each decision with its figures.
+/// A legal schedule for any workload. Nothing in it depends on what operators the workload came from: stages are told
+/// apart by their loops, reductions and access strides alone. `explanation` (may be null) gets a line for each decision
+/// with its figures.
 Schedule default_schedule(const Workload& workload, const ScheduleRequest& request, std::string* explanation = nullptr);
 
 /// The workload as it stands, serial and at root, with the layouts of the request: legal whenever the workload is.

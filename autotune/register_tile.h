@@ -9,24 +9,25 @@ namespace tensmith {
 
 /// What a tile of `rows` times `vectors` accumulators has to work on.
 struct TileProblem {
-  int64_t rows = 1;              ///< extent of the row loop
-  int64_t columns = 1;           ///< extent of the vectorised loop, in elements
+  int64_t rows = 1;     ///< extent of the row loop
+  int64_t columns = 1;  ///< extent of the vectorised loop, in elements
   int lanes = 1;
-  double row_loads = 1;          ///< loads per row and step of the reduction (a broadcast operand)
-  double column_loads = 1;       ///< loads per vector and step (a vector operand)
-  double element_loads = 0;      ///< loads per row and vector and step (an operand that both index)
-  int64_t row_multiple = 1;      ///< tiles have a multiple of so many rows (whole rows of an image)
-  bool rows_conflict = false;    ///< rows lie a multiple of 4 KiB apart
+  double row_loads = 1;        ///< loads per row and step of the reduction (a broadcast operand)
+  double column_loads = 1;     ///< loads per vector and step (a vector operand)
+  double element_loads = 0;    ///< loads per row and vector and step (an operand that both index)
+  int64_t row_multiple = 1;    ///< tiles have a multiple of so many rows (whole rows of an image)
+  bool rows_conflict = false;  ///< rows lie a multiple of 4 KiB apart
 };
 
 struct RegisterTile {
   int rows = 1, vectors = 1;
-  double cycles = 0;     ///< Units: cycles per step of the reduction over the whole rows x columns domain
-  double efficiency = 0; ///< of the FMA peak
+  double cycles = 0;      ///< Units: cycles per step of the reduction over the whole rows x columns domain
+  double efficiency = 0;  ///< of the FMA peak
 };
 
-/// The tile with the fewest cycles: FMA issue, load ports, latency of the accumulation and tails are counted; accumulators, the
-/// vectors of one step and one broadcast must fit the registers. Source: notes/cpu.md sections 2.2 and 12.
+/// The tile with the fewest cycles: FMA issue, load ports, latency of the accumulation and tails are counted;
+/// accumulators, the vectors of one step and one broadcast must fit the registers. Source: notes/cpu.md sections 2.2
+/// and 12.
 RegisterTile choose_register_tile(const TileProblem& problem, const Target& target);
 
 }  // namespace tensmith

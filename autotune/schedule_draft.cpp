@@ -39,24 +39,31 @@ int cost_of(const Expr& e) {
 
 }  // namespace
 
-ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& request) : schedule(workload), request(request) {
+ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& request)
+    : schedule(workload), request(request) {
   const auto place = [&](const Tensor& tensor, const Layout& layout) {
     if (layout.dims().empty() || layout.is_row_major()) return;
     const int index = schedule.state().producer_of(tensor.buffer().get());
     schedule.transform_layout(schedule.state().stages[index].name, layout.text(), tensor.output());
   };
-  for (size_t k = 0; k < workload.inputs.size() && k < request.input_layouts.size(); ++k) place(workload.inputs[k], request.input_layouts[k]);
-  for (size_t k = 0; k < workload.outputs.size() && k < request.output_layouts.size(); ++k) place(workload.outputs[k], request.output_layouts[k]);
+  for (size_t k = 0; k < workload.inputs.size() && k < request.input_layouts.size(); ++k)
+    place(workload.inputs[k], request.input_layouts[k]);
+  for (size_t k = 0; k < workload.outputs.size() && k < request.output_layouts.size(); ++k)
+    place(workload.outputs[k], request.output_layouts[k]);
 }
 
-Stage ScheduleDraft::effective(const std::string& name) const { return with_inlined_stages(schedule.state()).find(name)->stage; }
+Stage ScheduleDraft::effective(const std::string& name) const {
+  return with_inlined_stages(schedule.state()).find(name)->stage;
+}
 
 int64_t ScheduleDraft::size_of(const Expr& extent) {
   int64_t value;
   return as_const_int(extent, &value) ? value : kSymbolicExtent;
 }
 
-int ScheduleDraft::lanes_for(DType type) const { return std::max(1, target().lanes(std::max<int64_t>(type.bytes(), 4))); }
+int ScheduleDraft::lanes_for(DType type) const {
+  return std::max(1, target().lanes(std::max<int64_t>(type.bytes(), 4)));
+}
 
 std::vector<int> ScheduleDraft::storage_order(const StageState& s) const {
   std::vector<int> order(s.stage->axes.size());
@@ -87,7 +94,8 @@ void inline_cheap_stages(ScheduleDraft& draft) {
   for (size_t k = draft.schedule.state().stages.size(); k-- > 0;) {
     const ScheduleState initial = with_inlined_stages(draft.schedule.state());
     const StageState& s = initial.stages[k];
-    if (s.stage->stage_kind != StageKind::kCompute || s.stage->reducer || initial.is_output(static_cast<int>(k))) continue;
+    if (s.stage->stage_kind != StageKind::kCompute || s.stage->reducer || initial.is_output(static_cast<int>(k)))
+      continue;
     int cost = 0;
     for (const Expr& body : s.stage->bodies) cost += cost_of(body);
     std::vector<int> users;
@@ -114,14 +122,19 @@ void inline_cheap_stages(ScheduleDraft& draft) {
   }
 }
 
-std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& roots) {
+std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root,
+                                 const std::vector<std::string>& roots) {
   const ScheduleState state = with_inlined_stages(draft.schedule.state());
-  const auto is_root = [&](const std::string& name) { return std::find(roots.begin(), roots.end(), name) != roots.end(); };
+  const auto is_root = [&](const std::string& name) {
+    return std::find(roots.begin(), roots.end(), name) != roots.end();
+  };
   std::vector<std::string> cone;
   // Consumers first: a stage belongs to the cone when all its readers do.
   for (size_t k = state.stages.size(); k-- > 0;) {
     const StageState& s = state.stages[k];
-    if (s.stage->stage_kind != StageKind::kCompute || s.attach == AttachKind::kInlined || s.name == root || is_root(s.name)) continue;
+    if (s.stage->stage_kind != StageKind::kCompute || s.attach == AttachKind::kInlined || s.name == root ||
+        is_root(s.name))
+      continue;
     const std::vector<int> users = state.consumers_of(static_cast<int>(k));
     bool inside = false, outside = false;
     for (int user : users) {

@@ -33,7 +33,8 @@ void schedule_elementwise(ScheduleDraft& draft, const std::string& name) {
       inner += ".l";
     }
     int64_t known;
-    if (inner_extent > lanes || as_const_int(draft.stage(name).stage->axes[order.back()].extent, &known)) schedule.vectorize(name, inner);
+    if (inner_extent > lanes || as_const_int(draft.stage(name).stage->axes[order.back()].extent, &known))
+      schedule.vectorize(name, inner);
   }
   // Elementwise work is bound by memory: some cycles per vector.
   draft.parallelize(name, loops, points / lanes * 4);

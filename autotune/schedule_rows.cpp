@@ -27,9 +27,10 @@ int contiguous_reduce_axis(const ScheduleDraft& draft, const StageNode& body) {
   return best;
 }
 
-/// For each dimension of the stages in `cone`: the axis of `reader` that indexes it, directly or through other stages; -1 for
-/// constants and for dimensions that somebody reduces over. False when an index is more than a variable.
-bool follow_axes(const ScheduleDraft& draft, const std::string& reader, const std::vector<std::string>& cone, std::map<std::string, std::vector<int>>* axes_of) {
+/// For each dimension of the stages in `cone`: the axis of `reader` that indexes it, directly or through other stages;
+/// -1 for constants and for dimensions that somebody reduces over. False when an index is more than a variable.
+bool follow_axes(const ScheduleDraft& draft, const std::string& reader, const std::vector<std::string>& cone,
+                 std::map<std::string, std::vector<int>>* axes_of) {
   const ScheduleState& state = draft.schedule.state();
   std::vector<int> own(draft.stage(reader).stage->axes.size());
   for (size_t a = 0; a < own.size(); ++a) own[a] = static_cast<int>(a);
@@ -60,7 +61,8 @@ bool follow_axes(const ScheduleDraft& draft, const std::string& reader, const st
   return true;
 }
 
-/// Vector lanes for a reduction that is computed at one row: partial results per lane in registers, then over the lanes.
+/// Vector lanes for a reduction that is computed at one row: partial results per lane in registers, then over the
+/// lanes.
 void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::string& reader, const std::string& at) {
   Schedule& schedule = draft.schedule;
   const Stage body = draft.effective(name);
@@ -157,14 +159,16 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
       schedule.vectorize(name, last);
     }
   }
-  // What a row keeps between its stages lies on the thread's stack; rows too long for that run on one thread, in a workspace.
+  // What a row keeps between its stages lies on the thread's stack; rows too long for that run on one thread, in a
+  // workspace.
   constexpr double kMaxRowBytes = 96 * 1024;
   bool long_row = false;
   for (const std::string& stage : cone) {
     const Stage body = draft.effective(stage);
     double bytes = static_cast<double>(body->outputs[0]->dtype.bytes());
     for (size_t d = 0; d < body->axes.size(); ++d)
-      if (axes_of[stage][d] < 0 || !is_row[axes_of[stage][d]]) bytes *= static_cast<double>(ScheduleDraft::size_of(body->axes[d].extent));
+      if (axes_of[stage][d] < 0 || !is_row[axes_of[stage][d]])
+        bytes *= static_cast<double>(ScheduleDraft::size_of(body->axes[d].extent));
     long_row = long_row || bytes > kMaxRowBytes;
   }
   const double cycles = row_count * row_points / lanes * 8 * static_cast<double>(cone.size() + 1);

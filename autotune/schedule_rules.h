@@ -20,7 +20,9 @@ class ScheduleDraft {
 
   const Target& target() const { return request.target; }
   const StageState& stage(const std::string& name) const { return *schedule.state().find(name); }
-  int index_of(const std::string& name) const { return static_cast<int>(&stage(name) - schedule.state().stages.data()); }
+  int index_of(const std::string& name) const {
+    return static_cast<int>(&stage(name) - schedule.state().stages.data());
+  }
   /// The stage as it will be lowered, with inlined producers in its bodies.
   Stage effective(const std::string& name) const;
   /// A constant extent, or a guess for symbolic ones.
@@ -40,13 +42,14 @@ class ScheduleDraft {
 void inline_cheap_stages(ScheduleDraft& draft);
 
 /// Stages that are computed on the way to `root` and by nobody else: not inlined, not inputs, not themselves roots.
-std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& roots);
+std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root,
+                                 const std::vector<std::string>& roots);
 
 /// A stage without reduction: vectorised along its storage, in parallel over the rest.
 void schedule_elementwise(ScheduleDraft& draft, const std::string& stage);
 
-/// `stage` reads reduction `reduction` at its own indices (or is it, by a cache stage made before): a register tile over the
-/// two innermost axes of its storage. Returns false, changing nothing, when the accesses do not suit.
+/// `stage` reads reduction `reduction` at its own indices (or is it, by a cache stage made before): a register tile
+/// over the two innermost axes of its storage. Returns false, changing nothing, when the accesses do not suit.
 bool schedule_tile(ScheduleDraft& draft, const std::string& stage, const std::string& reduction);
 
 /// `stage` reads reductions that do not depend on its innermost axes: row by row, each reduction in vector lanes.

@@ -11,15 +11,15 @@ namespace {
 
 /// What is known of a reduction before anything is changed.
 struct TilePlan {
-  int vector_axis = -1, row_axis = -1;            // of the reading stage
-  int vector_dim = -1, row_dim = -1;              // of the reduction
-  int outer_row_axis = -1, outer_row_dim = -1;    // a second row axis: tiles of `outer_rows` whole rows of the first
+  int vector_axis = -1, row_axis = -1;          // of the reading stage
+  int vector_dim = -1, row_dim = -1;            // of the reduction
+  int outer_row_axis = -1, outer_row_dim = -1;  // a second row axis: tiles of `outer_rows` whole rows of the first
   int64_t outer_rows = 1;
   int64_t rows = 1, columns = 1, steps = 1;
   TileProblem problem;
   RegisterTile tile;
-  std::vector<std::string> constants;             // inputs to pack, indexed by the vector axis
-  std::vector<std::string> to_copy;               // other operands that lie across the vector axis
+  std::vector<std::string> constants;  // inputs to pack, indexed by the vector axis
+  std::vector<std::string> to_copy;    // other operands that lie across the vector axis
   int64_t vector_operand_bytes = 0, row_operand_bytes = 0;
 };
 
@@ -39,7 +39,8 @@ int dim_read_with(const ScheduleState& state, const StageNode& reader, int reduc
   return dim;
 }
 
-bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const std::string& reduction_name, TilePlan* plan) {
+bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const std::string& reduction_name,
+               TilePlan* plan) {
   const ScheduleState& state = draft.schedule.state();
   const StageState& reader = draft.stage(reader_name);
   const Stage reader_stage = draft.effective(reader_name), body = draft.effective(reduction_name);
@@ -73,13 +74,15 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   problem.row_loads = problem.column_loads = problem.element_loads = 0;
   for (const TensorAccess& access : accesses_of(state, *body)) {
     const auto v_stride = stride_of(state, access, *body, v);
-    const auto r_stride = plan->row_dim < 0 ? std::optional<int64_t>(0) : stride_of(state, access, *body, body->axes[plan->row_dim].var);
+    const auto r_stride =
+        plan->row_dim < 0 ? std::optional<int64_t>(0) : stride_of(state, access, *body, body->axes[plan->row_dim].var);
     const StageState& source = state.stages[access.producer];
     const bool constant = source.stage->is_constant;
     const bool by_vector = !v_stride || *v_stride != 0, by_row = !r_stride || *r_stride != 0;
     if (by_vector && by_row) {
       problem.element_loads += 1;
-      if (!v_stride || *v_stride != 1) return false;  // neither packing nor copying would help: each element is used once
+      if (!v_stride || *v_stride != 1)
+        return false;  // neither packing nor copying would help: each element is used once
       continue;
     }
     int64_t bytes = access.buffer->dtype.bytes();
@@ -102,7 +105,8 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       if (plan->rows < 4 || !v_stride) return false;
       // Only what the reduction reads itself can be copied for it, not what an inlined stage hands through.
       const std::vector<Buffer> direct = read_buffers(*reduction.stage);
-      if (std::none_of(direct.begin(), direct.end(), [&](const Buffer& b) { return b.same_as(access.buffer); })) return false;
+      if (std::none_of(direct.begin(), direct.end(), [&](const Buffer& b) { return b.same_as(access.buffer); }))
+        return false;
       plan->to_copy.push_back(source.name);
     }
   }
@@ -132,8 +136,10 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   return true;
 }
 
-/// Packs a constant: blocks of the vector dimension outermost, then the other dims as the reduction walks them, lanes innermost.
-void pack_constant(ScheduleDraft& draft, const std::string& name, const std::string& reduction, const Var& v, int64_t block) {
+/// Packs a constant: blocks of the vector dimension outermost, then the other dims as the reduction walks them, lanes
+/// innermost.
+void pack_constant(ScheduleDraft& draft, const std::string& name, const std::string& reduction, const Var& v,
+                   int64_t block) {
   const Stage body = draft.effective(reduction);
   const StageState& r = draft.stage(reduction);
   std::vector<int> order;
@@ -141,13 +147,15 @@ void pack_constant(ScheduleDraft& draft, const std::string& name, const std::str
   for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body)) {
     if (draft.schedule.state().stages[access.producer].name != name) continue;
     std::vector<int> rest;
-    for (size_t d = 0; d < access.indices.size(); ++d) (is_var(access.indices[d], v) ? vector_dim = static_cast<int>(d) : (rest.push_back(static_cast<int>(d)), 0));
+    for (size_t d = 0; d < access.indices.size(); ++d)
+      (is_var(access.indices[d], v) ? vector_dim = static_cast<int>(d) : (rest.push_back(static_cast<int>(d)), 0));
     // Position in the loop order of the innermost loop that moves along this dimension.
     const auto depth = [&](int d) {
       int deepest = -1;
       for (size_t k = 0; k < r.order.size(); ++k)
         for (size_t a = 0; a < r.reduce_loops.size(); ++a)
-          if (r.reduce_loops[a] == r.order[k] && uses_var(access.indices[d], body->reduce_axes[a].var)) deepest = static_cast<int>(k);
+          if (r.reduce_loops[a] == r.order[k] && uses_var(access.indices[d], body->reduce_axes[a].var))
+            deepest = static_cast<int>(k);
       return deepest;
     };
     std::stable_sort(rest.begin(), rest.end(), [&](int a, int b) { return depth(a) < depth(b); });
@@ -171,7 +179,9 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   Schedule& schedule = draft.schedule;
   const Target& target = draft.target();
   const int lanes = plan.problem.lanes;
-  const auto axis_name = [&](const std::string& stage, int axis) { return draft.stage(stage).loops[draft.stage(stage).axis_loops[axis]].name; };
+  const auto axis_name = [&](const std::string& stage, int axis) {
+    return draft.stage(stage).loops[draft.stage(stage).axis_loops[axis]].name;
+  };
   const Stage body = draft.effective(reduction_name);
   const Var v = body->axes[plan.vector_dim].var;
 
@@ -182,19 +192,24 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
     for (const TensorAccess& access : accesses_of(schedule.state(), *body)) {
       const auto stride = stride_of(schedule.state(), access, *body, body->reduce_axes[a].var);
       // Operands that are packed follow whatever order is chosen.
-      if (std::find(plan.constants.begin(), plan.constants.end(), schedule.state().stages[access.producer].name) != plan.constants.end()) continue;
+      if (std::find(plan.constants.begin(), plan.constants.end(), schedule.state().stages[access.producer].name) !=
+          plan.constants.end())
+        continue;
       distance += stride ? static_cast<double>(std::abs(*stride)) : 1e9;
     }
     reduce_order.push_back({-distance, static_cast<int>(a)});
   }
-  std::stable_sort(reduce_order.begin(), reduce_order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(reduce_order.begin(), reduce_order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> reduce_loops;
-  for (const auto& [distance, a] : reduce_order) reduce_loops.push_back(draft.stage(reduction_name).loops[draft.stage(reduction_name).reduce_loops[a]].name);
+  for (const auto& [distance, a] : reduce_order)
+    reduce_loops.push_back(draft.stage(reduction_name).loops[draft.stage(reduction_name).reduce_loops[a]].name);
   if (reduce_loops.size() > 1) schedule.reorder(reduction_name, reduce_loops);
 
   // The reader: tiles of rows x (vectors * lanes), everything else outside.
   const std::string vec = axis_name(reader_name, plan.vector_axis);
-  const int64_t block = std::min<int64_t>(int64_t{plan.tile.vectors} * lanes, (plan.columns + lanes - 1) / lanes * lanes);
+  const int64_t block =
+      std::min<int64_t>(int64_t{plan.tile.vectors} * lanes, (plan.columns + lanes - 1) / lanes * lanes);
   std::vector<std::string> outer;
   double tiles = 1;
   for (int axis : draft.storage_order(draft.stage(reader_name))) {
@@ -222,14 +237,16 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   }
   schedule.split(reader_name, vec + ".i", lanes, vec + ".v", vec + ".l");
 
-  // Which operand stays in cache between tiles: vectors from L2 while all of them fit, else one block of them for all rows.
+  // Which operand stays in cache between tiles: vectors from L2 while all of them fit, else one block of them for all
+  // rows.
   const bool vectors_fit = plan.vector_operand_bytes <= target.l2_bytes / 2;
   std::vector<std::string> loops;
   // Neither fits: blocks of rows that do, each of which passes over all vectors.
-  const int64_t row_tile_bytes = plan.row_operand_bytes / std::max<int64_t>(1, (plan.rows + plan.tile.rows - 1) / plan.tile.rows);
+  const int64_t row_tile_bytes =
+      plan.row_operand_bytes / std::max<int64_t>(1, (plan.rows + plan.tile.rows - 1) / plan.tile.rows);
   const int64_t tiles_that_fit = std::max<int64_t>(1, target.l2_bytes / 2 / std::max<int64_t>(1, row_tile_bytes));
-  if (!vectors_fit && outer.empty() && plan.outer_row_axis < 0 && plan.row_axis >= 0 && plan.row_operand_bytes > target.l2_bytes / 2 &&
-      tiles_that_fit < plan.rows / plan.tile.rows) {
+  if (!vectors_fit && outer.empty() && plan.outer_row_axis < 0 && plan.row_axis >= 0 &&
+      plan.row_operand_bytes > target.l2_bytes / 2 && tiles_that_fit < plan.rows / plan.tile.rows) {
     const std::string block_loop = row_outer + ".b";
     schedule.split(reader_name, row_outer, tiles_that_fit, block_loop, row_outer + ".t");
     row_outer += ".t";
@@ -251,9 +268,15 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   // Threads take the outer loops; enough pieces that they come out even.
   const double cycles = plan.tile.cycles * tiles * static_cast<double>(plan.steps);
   std::vector<std::string> parallel(loops.begin(), loops.end());
-  const int64_t all_rows = plan.outer_row_axis < 0 ? plan.rows : plan.rows * ScheduleDraft::size_of(draft.stage(reader_name).stage->axes[plan.outer_row_axis].extent);
-  const int64_t row_tiles = (all_rows + plan.tile.rows - 1) / plan.tile.rows, vector_tiles = (plan.columns + block - 1) / block;
-  const double last = loops.size() < 2 ? 1 : loops.back() == vec + ".o" ? static_cast<double>(vector_tiles) : static_cast<double>(row_tiles);
+  const int64_t all_rows =
+      plan.outer_row_axis < 0
+          ? plan.rows
+          : plan.rows * ScheduleDraft::size_of(draft.stage(reader_name).stage->axes[plan.outer_row_axis].extent);
+  const int64_t row_tiles = (all_rows + plan.tile.rows - 1) / plan.tile.rows,
+                vector_tiles = (plan.columns + block - 1) / block;
+  const double last = loops.size() < 2             ? 1
+                      : loops.back() == vec + ".o" ? static_cast<double>(vector_tiles)
+                                                   : static_cast<double>(row_tiles);
   const double pieces = tiles * row_tiles * vector_tiles;
   if (parallel.size() > 1 && pieces / last >= 8 * draft.request.threads) parallel.pop_back();
   const std::string innermost = draft.parallelize(reader_name, parallel, cycles);
@@ -290,7 +313,8 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   schedule.tile(reduction_name, tile_rows, tile_vec, lanes);
   for (const std::string& constant : plan.constants) pack_constant(draft, constant, reduction_name, v, block);
 
-  // Short reductions are unrolled whole; of others the loops that conditions on rows depend on, so that each copy decides them.
+  // Short reductions are unrolled whole; of others the loops that conditions on rows depend on, so that each copy
+  // decides them.
   const StageState& r = draft.stage(reduction_name);
   constexpr int64_t kUnrollAll = 25, kUnrollConditioned = 11, kUnrollInner = 4;
   for (size_t a = 0; a < body->reduce_axes.size(); ++a) {
@@ -306,19 +330,24 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
       });
     const std::string loop = r.loops[r.reduce_loops[a]].name;
     const bool innermost_loop = loop == reduce_loops.back();
-    if (plan.steps <= kUnrollAll || (conditioned && extent <= kUnrollConditioned) || (innermost_loop && extent <= kUnrollInner)) schedule.unroll(reduction_name, loop);
+    if (plan.steps <= kUnrollAll || (conditioned && extent <= kUnrollConditioned) ||
+        (innermost_loop && extent <= kUnrollInner))
+      schedule.unroll(reduction_name, loop);
   }
-  // Weights are used once a run and come from far: ask for them some steps ahead. The blocks lie in the order of their use, so
-  // that running past the end of one loop reaches what the next one wants.
+  // Weights are used once a run and come from far: ask for them some steps ahead. The blocks lie in the order of their
+  // use, so that running past the end of one loop reaches what the next one wants.
   constexpr int64_t kPrefetchSteps = 24, kPrefetchDistance = 24;
   const LoopVar& walked = r.loops[r.find_loop(reduce_loops.back())];
-  if (walked.kind == ForKind::kSerial && ScheduleDraft::size_of(body->reduce_axes[reduce_order.back().second].extent) >= kPrefetchSteps)
+  if (walked.kind == ForKind::kSerial &&
+      ScheduleDraft::size_of(body->reduce_axes[reduce_order.back().second].extent) >= kPrefetchSteps)
     for (const std::string& constant : plan.constants)
-      if (plan.problem.row_loads > 0) schedule.prefetch(reduction_name, constant, reduce_loops.back(), kPrefetchDistance);
+      if (plan.problem.row_loads > 0)
+        schedule.prefetch(reduction_name, constant, reduce_loops.back(), kPrefetchDistance);
   std::ostringstream text;
-  text << "tile " << plan.tile.rows << "x" << plan.tile.vectors * lanes << " (" << plan.tile.rows * plan.tile.vectors << " accumulators), "
-       << plan.rows << "x" << plan.columns << " over " << plan.steps << " steps, predicted " << static_cast<int>(plan.tile.efficiency * 100)
-       << " % of peak, " << (vectors_fit ? "vectors from L2" : "one block of vectors for all rows");
+  text << "tile " << plan.tile.rows << "x" << plan.tile.vectors * lanes << " (" << plan.tile.rows * plan.tile.vectors
+       << " accumulators), " << plan.rows << "x" << plan.columns << " over " << plan.steps << " steps, predicted "
+       << static_cast<int>(plan.tile.efficiency * 100) << " % of peak, "
+       << (vectors_fit ? "vectors from L2" : "one block of vectors for all rows");
   draft.explain(reduction_name, text.str());
   return true;
 }

@@ -26,7 +26,8 @@ int64_t wrap(DType type, int64_t value) {
   return static_cast<int64_t>(bits);
 }
 
-/// Rounds to a binary format with `digits` significant bits, smallest exponent `min_exponent` (of the subnormal step), and largest value `max`.
+/// Rounds to a binary format with `digits` significant bits, smallest exponent `min_exponent` (of the subnormal step),
+/// and largest value `max`.
 double round_to(double value, int digits, int min_exponent, double max) {
   if (!std::isfinite(value) || value == 0) return value;
   int exponent;
@@ -45,7 +46,8 @@ double round_float(DType type, double value) {
   return value;
 }
 
-/// Converts an integer literal that stands beside an expression of another type, and broadcasts a scalar beside a vector.
+/// Converts an integer literal that stands beside an expression of another type, and broadcasts a scalar beside a
+/// vector.
 void match_types(Expr& a, Expr& b) {
   const auto convert_literal = [](Expr& literal, DType type) {
     const auto* imm = literal.as<IntImm>();
@@ -118,7 +120,8 @@ Expr Select::make(Expr cond, Expr a, Expr b) {
   const int lanes = std::max({int{cond.dtype().lanes}, int{a.dtype().lanes}, int{b.dtype().lanes}});
   if (a.dtype().lanes != lanes) a = Broadcast::make(a, lanes);
   if (b.dtype().lanes != lanes) b = Broadcast::make(b, lanes);
-  TS_CHECK(cond.dtype().is_bool() && (cond.dtype().lanes == 1 || cond.dtype().lanes == lanes)) << to_string(cond.dtype());
+  TS_CHECK(cond.dtype().is_bool() && (cond.dtype().lanes == 1 || cond.dtype().lanes == lanes))
+      << to_string(cond.dtype());
   TS_CHECK(a.dtype() == b.dtype()) << to_string(a.dtype()) << " and " << to_string(b.dtype());
   const DType type = a.dtype();
   return new Select(type, std::move(cond), std::move(a), std::move(b));
@@ -127,7 +130,8 @@ Expr Select::make(Expr cond, Expr a, Expr b) {
 Expr Load::make(Buffer buffer, std::vector<Expr> indices, Expr predicate) {
   int lanes = 1;
   for (const Expr& index : indices) {
-    TS_CHECK(index.dtype().element() == kInt64) << "index of type " << to_string(index.dtype()) << " into " << buffer->name;
+    TS_CHECK(index.dtype().element() == kInt64)
+        << "index of type " << to_string(index.dtype()) << " into " << buffer->name;
     lanes = std::max<int>(lanes, index.dtype().lanes);
   }
   for (Expr& index : indices)
@@ -138,7 +142,8 @@ Expr Load::make(Buffer buffer, std::vector<Expr> indices, Expr predicate) {
 }
 
 Expr Ramp::make(Expr base, Expr stride, int lanes) {
-  TS_CHECK(base.dtype() == stride.dtype() && base.dtype().is_scalar() && lanes > 1) << to_string(base.dtype()) << " x " << lanes;
+  TS_CHECK(base.dtype() == stride.dtype() && base.dtype().is_scalar() && lanes > 1)
+      << to_string(base.dtype()) << " x " << lanes;
   const DType type = base.dtype().with_lanes(lanes);
   return new Ramp(type, std::move(base), std::move(stride), lanes);
 }
@@ -151,7 +156,8 @@ Expr Broadcast::make(Expr value, int lanes) {
 }
 
 Expr Let::make(Var var, Expr value, Expr body) {
-  TS_CHECK(var.dtype() == value.dtype()) << var.name() << ": " << to_string(var.dtype()) << " = " << to_string(value.dtype());
+  TS_CHECK(var.dtype() == value.dtype()) << var.name() << ": " << to_string(var.dtype()) << " = "
+                                         << to_string(value.dtype());
   return new Let(std::move(var), std::move(value), std::move(body));
 }
 
@@ -231,7 +237,9 @@ Expr operator+(Expr a, Expr b) {
   match_types(a, b);
   if (!a.dtype().is_float()) {
     const auto *x = a.as<IntImm>(), *y = b.as<IntImm>();
-    if (x && y) return IntImm::make(a.dtype(), static_cast<int64_t>(static_cast<uint64_t>(x->value) + static_cast<uint64_t>(y->value)));
+    if (x && y)
+      return IntImm::make(a.dtype(),
+                          static_cast<int64_t>(static_cast<uint64_t>(x->value) + static_cast<uint64_t>(y->value)));
     if (is_const_int(a, 0)) return b;
     if (is_const_int(b, 0)) return a;
   }
@@ -242,7 +250,9 @@ Expr operator-(Expr a, Expr b) {
   match_types(a, b);
   if (!a.dtype().is_float()) {
     const auto *x = a.as<IntImm>(), *y = b.as<IntImm>();
-    if (x && y) return IntImm::make(a.dtype(), static_cast<int64_t>(static_cast<uint64_t>(x->value) - static_cast<uint64_t>(y->value)));
+    if (x && y)
+      return IntImm::make(a.dtype(),
+                          static_cast<int64_t>(static_cast<uint64_t>(x->value) - static_cast<uint64_t>(y->value)));
     if (is_const_int(b, 0)) return a;
   }
   return Binary::make(BinaryOp::kSub, std::move(a), std::move(b));
@@ -252,7 +262,9 @@ Expr operator*(Expr a, Expr b) {
   match_types(a, b);
   if (!a.dtype().is_float()) {
     const auto *x = a.as<IntImm>(), *y = b.as<IntImm>();
-    if (x && y) return IntImm::make(a.dtype(), static_cast<int64_t>(static_cast<uint64_t>(x->value) * static_cast<uint64_t>(y->value)));
+    if (x && y)
+      return IntImm::make(a.dtype(),
+                          static_cast<int64_t>(static_cast<uint64_t>(x->value) * static_cast<uint64_t>(y->value)));
     if (is_const_int(a, 0) || is_const_int(b, 1)) return a;
     if (is_const_int(b, 0) || is_const_int(a, 1)) return b;
   }
@@ -344,7 +356,8 @@ Expr cast(DType dtype, Expr value) {
     if (dtype.is_float()) return FloatImm::make(dtype, static_cast<double>(imm->value));
     return IntImm::make(dtype, imm->value);
   }
-  if (const auto* imm = value.as<FloatImm>(); imm && dtype.is_scalar() && dtype.is_float()) return FloatImm::make(dtype, imm->value);
+  if (const auto* imm = value.as<FloatImm>(); imm && dtype.is_scalar() && dtype.is_float())
+    return FloatImm::make(dtype, imm->value);
   const DType type = dtype.with_lanes(value.dtype().lanes);
   return Cast::make(type, std::move(value));
 }

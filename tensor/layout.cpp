@@ -40,7 +40,8 @@ std::string Layout::text() const {
   bool first = true;
   for (int d = 0; d < rank(); ++d) {
     if (before_[d] == 0 && after_[d] == 0) continue;
-    text += (first ? ";halo " : " ") + std::to_string(d) + ":" + std::to_string(before_[d]) + "+" + std::to_string(after_[d]);
+    text += (first ? ";halo " : " ") + std::to_string(d) + ":" + std::to_string(before_[d]) + "+" +
+            std::to_string(after_[d]);
     first = false;
   }
   return text;
@@ -50,7 +51,8 @@ Result<Layout> Layout::parse(std::string_view text, int rank) {
   const char* p = text.data();
   const char* const end = p + text.size();
   const auto fail = [&](const char* expected) {
-    return Failure{"bad-layout", "layout '" + std::string(text) + "': at character " + std::to_string(p - text.data()) + ": expected " + expected};
+    return Failure{"bad-layout", "layout '" + std::string(text) + "': at character " + std::to_string(p - text.data()) +
+                                     ": expected " + expected};
   };
   const auto number = [&](int64_t* value, int64_t low, int64_t high) {
     const auto [next, error] = std::from_chars(p, end, *value);
@@ -92,7 +94,8 @@ Result<Layout> Layout::parse(std::string_view text, int rank) {
     while (p < end) {
       int64_t dim, before, after;
       if (!number(&dim, 0, rank - 1) || p == end || *p++ != ':') return fail("dim:before+after");
-      if (!number(&before, 0, 1 << 20) || p == end || *p++ != '+' || !number(&after, 0, 1 << 20)) return fail("before+after");
+      if (!number(&before, 0, 1 << 20) || p == end || *p++ != '+' || !number(&after, 0, 1 << 20))
+        return fail("before+after");
       layout.before_[dim] = before;
       layout.after_[dim] = after;
       if (p < end && *p++ != ' ') return fail("a blank");

@@ -22,7 +22,8 @@ Stmt If::make(Expr cond, Stmt then, Stmt otherwise) {
 }
 
 Stmt LetStmt::make(Var var, Expr value, Stmt body) {
-  TS_CHECK(var.dtype() == value.dtype()) << var.name() << ": " << to_string(var.dtype()) << " = " << to_string(value.dtype());
+  TS_CHECK(var.dtype() == value.dtype()) << var.name() << ": " << to_string(var.dtype()) << " = "
+                                         << to_string(value.dtype());
   if (!body) return {};
   return new LetStmt(std::move(var), std::move(value), std::move(body));
 }
@@ -30,7 +31,8 @@ Stmt LetStmt::make(Var var, Expr value, Stmt body) {
 Stmt Store::make(Buffer buffer, std::vector<Expr> indices, Expr value, Expr predicate) {
   int lanes = value.dtype().lanes;
   for (const Expr& index : indices) {
-    TS_CHECK(index.dtype().element() == kInt64) << "index of type " << to_string(index.dtype()) << " into " << buffer->name;
+    TS_CHECK(index.dtype().element() == kInt64)
+        << "index of type " << to_string(index.dtype()) << " into " << buffer->name;
     lanes = std::max<int>(lanes, index.dtype().lanes);
   }
   for (Expr& index : indices)

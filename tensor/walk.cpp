@@ -36,7 +36,8 @@ template <typename F, typename G>
 void walk_children(const Node& node, F&& on_expr, G&& on_stmt) {
   switch (node.kind) {
 #define TS_EXPR_KIND(Name) \
-  case NodeKind::k##Name: return walk_fields(static_cast<const Name&>(node), on_expr, on_stmt);
+  case NodeKind::k##Name:  \
+    return walk_fields(static_cast<const Name&>(node), on_expr, on_stmt);
 #define TS_STMT_KIND(Name) TS_EXPR_KIND(Name)
     using Var = VarNode;  // the node class of kind kVar
 #include "tensor/node_kinds.def"
@@ -51,19 +52,26 @@ void for_each_child(const Expr& e, const std::function<void(const Expr&)>& fn) {
   walk_children(*e, fn, [](const Stmt&) {});
 }
 
-void for_each_child(const Stmt& s, const std::function<void(const Expr&)>& on_expr, const std::function<void(const Stmt&)>& on_stmt) {
+void for_each_child(const Stmt& s, const std::function<void(const Expr&)>& on_expr,
+                    const std::function<void(const Stmt&)>& on_stmt) {
   walk_children(*s, on_expr, on_stmt);
 }
 
 void visit(const Expr& e, const std::function<bool(const Expr&)>& fn) {
   if (!fn(e)) return;
-  walk_children(*e, [&](const Expr& child) { visit(child, fn); }, [](const Stmt&) {});
+  walk_children(
+      *e, [&](const Expr& child) { visit(child, fn); }, [](const Stmt&) {});
 }
 
-void visit(const Stmt& s, const std::function<bool(const Stmt&)>& on_stmt, const std::function<bool(const Expr&)>& on_expr) {
+void visit(const Stmt& s, const std::function<bool(const Stmt&)>& on_stmt,
+           const std::function<bool(const Expr&)>& on_expr) {
   if (!s || !on_stmt(s)) return;
   walk_children(
-      *s, [&](const Expr& child) { if (on_expr) visit(child, on_expr); }, [&](const Stmt& child) { visit(child, on_stmt, on_expr); });
+      *s,
+      [&](const Expr& child) {
+        if (on_expr) visit(child, on_expr);
+      },
+      [&](const Stmt& child) { visit(child, on_stmt, on_expr); });
 }
 
 std::vector<Expr> Mutator::mutate_all(const std::vector<Expr>& list, bool* changed) {
@@ -153,7 +161,9 @@ Stmt Mutator::mutate_children(const Stmt& s) {
       const auto& node = *s.as<If>();
       Expr cond = mutate(node.cond);
       Stmt then = node.then ? mutate(node.then) : Stmt(), otherwise = node.otherwise ? mutate(node.otherwise) : Stmt();
-      return cond.same_as(node.cond) && then.same_as(node.then) && otherwise.same_as(node.otherwise) ? s : If::make(cond, then, otherwise);
+      return cond.same_as(node.cond) && then.same_as(node.then) && otherwise.same_as(node.otherwise)
+                 ? s
+                 : If::make(cond, then, otherwise);
     }
     case NodeKind::kLetStmt: {
       const auto& node = *s.as<LetStmt>();
@@ -243,7 +253,8 @@ class BufferSubstituter : public Mutator {
   Expr mutate(const Expr& e) override {
     Expr rebuilt = mutate_children(e);
     if (const auto* node = rebuilt.as<Load>())
-      if (const auto it = map_.find(node->buffer.get()); it != map_.end()) return Load::make(it->second, node->indices, node->predicate);
+      if (const auto it = map_.find(node->buffer.get()); it != map_.end())
+        return Load::make(it->second, node->indices, node->predicate);
     return rebuilt;
   }
   Stmt mutate(const Stmt& s) override {
@@ -252,7 +263,8 @@ class BufferSubstituter : public Mutator {
       if (const auto it = map_.find(store->buffer.get()); it != map_.end())
         return Store::make(it->second, store->indices, store->value, store->predicate);
     } else if (const auto* allocate = rebuilt.as<Allocate>()) {
-      if (const auto it = map_.find(allocate->buffer.get()); it != map_.end()) return Allocate::make(it->second, allocate->body);
+      if (const auto it = map_.find(allocate->buffer.get()); it != map_.end())
+        return Allocate::make(it->second, allocate->body);
     }
     return rebuilt;
   }
@@ -268,7 +280,8 @@ Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn) {
   return Rewriter(fn, none).mutate(e);
 }
 
-Stmt rewrite(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr, const std::function<Stmt(const Stmt&)>& on_stmt) {
+Stmt rewrite(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr,
+             const std::function<Stmt(const Stmt&)>& on_stmt) {
   return s ? Rewriter(on_expr, on_stmt).mutate(s) : s;
 }
 

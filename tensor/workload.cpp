@@ -28,8 +28,13 @@ Reducer arg_reducer(std::string name, DType value, DType index, BinaryOp better,
   }
   Expr earlier = last_index ? Binary::make(BinaryOp::kGT, ri, li) : Binary::make(BinaryOp::kLT, ri, li);
   Expr zero = make_zero(index);
-  Expr take = Binary::make(BinaryOp::kGE, ri, zero) && (Binary::make(BinaryOp::kLT, li, zero) || takes || (ties && earlier));
-  return Reducer{std::move(name), {lv, li}, {rv, ri}, {select(take, rv, lv), select(take, ri, li)}, {std::move(identity), make_const_int(index, -1)}};
+  Expr take =
+      Binary::make(BinaryOp::kGE, ri, zero) && (Binary::make(BinaryOp::kLT, li, zero) || takes || (ties && earlier));
+  return Reducer{std::move(name),
+                 {lv, li},
+                 {rv, ri},
+                 {select(take, rv, lv), select(take, ri, li)},
+                 {std::move(identity), make_const_int(index, -1)}};
 }
 
 std::vector<Axis> make_axes(const std::vector<Expr>& extents, const char* prefix) {
@@ -59,7 +64,9 @@ std::vector<Tensor> finish(StageNode* raw) {
   return tensors;
 }
 
-std::string output_name(const std::string& name, size_t index, size_t count) { return count == 1 ? name : name + "_" + std::to_string(index); }
+std::string output_name(const std::string& name, size_t index, size_t count) {
+  return count == 1 ? name : name + "_" + std::to_string(index);
+}
 
 }  // namespace
 
@@ -91,7 +98,8 @@ Tensor placeholder(std::string name, std::vector<Expr> shape, DType dtype, bool 
   return finish(stage)[0];
 }
 
-std::vector<Tensor> compute_multi(std::string name, std::vector<Expr> shape, const std::function<std::vector<Expr>(const Indices&)>& body) {
+std::vector<Tensor> compute_multi(std::string name, std::vector<Expr> shape,
+                                  const std::function<std::vector<Expr>(const Indices&)>& body) {
   auto* stage = new StageNode;
   const Stage keep(stage);  // the body may throw
   stage->stage_kind = StageKind::kCompute;
@@ -104,7 +112,8 @@ std::vector<Tensor> compute_multi(std::string name, std::vector<Expr> shape, con
 }
 
 Tensor compute(std::string name, std::vector<Expr> shape, const std::function<Expr(const Indices&)>& body) {
-  return compute_multi(std::move(name), std::move(shape), [&](const Indices& i) { return std::vector<Expr>{body(i)}; })[0];
+  return compute_multi(std::move(name), std::move(shape),
+                       [&](const Indices& i) { return std::vector<Expr>{body(i)}; })[0];
 }
 
 std::vector<Tensor> reduce_multi(std::string name, std::vector<Expr> shape, const Reduction& reduction) {
@@ -121,7 +130,8 @@ std::vector<Tensor> reduce_multi(std::string name, std::vector<Expr> shape, cons
   if (reduction.initial) stage->initial = reduction.initial(i);
   for (size_t k = 0; k < stage->bodies.size(); ++k) {
     TS_CHECK(stage->bodies[k].dtype() == reduction.reducer.identity[k].dtype())
-        << name << ": body of " << to_string(stage->bodies[k].dtype()) << ", reducer of " << to_string(reduction.reducer.identity[k].dtype());
+        << name << ": body of " << to_string(stage->bodies[k].dtype()) << ", reducer of "
+        << to_string(reduction.reducer.identity[k].dtype());
     stage->outputs.push_back(make_buffer(output_name(name, k, stage->bodies.size()), stage->bodies[k].dtype(), shape));
   }
   stage->name = std::move(name);
@@ -131,23 +141,28 @@ std::vector<Tensor> reduce_multi(std::string name, std::vector<Expr> shape, cons
 Tensor reduce(std::string name, std::vector<Expr> shape, std::vector<Expr> extents, const Reducer& reducer,
               const std::function<Expr(const Indices&, const Indices&)>& body,
               const std::function<Expr(const Indices&, const Indices&)>& where) {
-  Reduction reduction{std::move(extents), [&](const Indices& i, const Indices& r) { return std::vector<Expr>{body(i, r)}; }, reducer, where};
+  Reduction reduction{std::move(extents),
+                      [&](const Indices& i, const Indices& r) { return std::vector<Expr>{body(i, r)}; }, reducer,
+                      where};
   return reduce_multi(std::move(name), std::move(shape), reduction)[0];
 }
 
 Tensor sum(std::string name, std::vector<Expr> shape, std::vector<Expr> extents,
            const std::function<Expr(const Indices&, const Indices&)>& body) {
-  // The dtype of the sum is that of the body, which is only known after building it once; axes of this trial are discarded.
+  // The dtype of the sum is that of the body, which is only known after building it once; axes of this trial are
+  // discarded.
   const DType dtype = body(vars_of(make_axes(shape, "i")), vars_of(make_axes(extents, "r"))).dtype();
   return reduce(std::move(name), std::move(shape), std::move(extents), sum_reducer(dtype), body);
 }
 
-std::vector<Tensor> imperative(std::string name, const std::vector<Tensor>& inputs, const std::vector<std::vector<Expr>>& shapes,
-                               const std::vector<DType>& dtypes, const std::function<Stmt(const std::vector<Buffer>&)>& body) {
+std::vector<Tensor> imperative(std::string name, const std::vector<Tensor>& inputs,
+                               const std::vector<std::vector<Expr>>& shapes, const std::vector<DType>& dtypes,
+                               const std::function<Stmt(const std::vector<Buffer>&)>& body) {
   auto* stage = new StageNode;
   const Stage keep(stage);  // the body may throw
   stage->stage_kind = StageKind::kImperative;
-  for (size_t k = 0; k < shapes.size(); ++k) stage->outputs.push_back(make_buffer(output_name(name, k, shapes.size()), dtypes[k], shapes[k]));
+  for (size_t k = 0; k < shapes.size(); ++k)
+    stage->outputs.push_back(make_buffer(output_name(name, k, shapes.size()), dtypes[k], shapes[k]));
   for (const Tensor& input : inputs) stage->reads.push_back(input.buffer());
   stage->axes = make_axes(shapes.at(0), "i");
   stage->imperative = body(stage->outputs);
@@ -189,7 +204,8 @@ Workload make_workload(std::string name, std::vector<Tensor> inputs, std::vector
       std::unordered_set<const VarNode*> local;
       visit(e, [&](const Expr& node) {
         if (const auto* binding = node.as<Let>()) local.insert(binding->var.operator->());
-        if (const auto* var = node.as<VarNode>(); var && !bound.count(var) && !local.count(var) && dims.insert(var).second)
+        if (const auto* var = node.as<VarNode>();
+            var && !bound.count(var) && !local.count(var) && dims.insert(var).second)
           workload.dims.push_back(Var(var));
         return true;
       });

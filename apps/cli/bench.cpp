@@ -58,7 +58,11 @@ struct Timed {
 };
 
 int serve(Timed& timed, const LoadedModel& model, double first_ms) {
-  Json ready{{"ready", true}, {"tool", "tensmith"}, {"version", tool_version()}, {"load_ms", model.import_ms + model.load_ms}, {"first_ms", first_ms}};
+  Json ready{{"ready", true},
+             {"tool", "tensmith"},
+             {"version", tool_version()},
+             {"load_ms", model.import_ms + model.load_ms},
+             {"first_ms", first_ms}};
   std::cout << ready.dump() << std::endl;
   std::string line;
   while (std::getline(std::cin, line)) {
@@ -95,8 +99,10 @@ int bench(const Options& options) {
   std::vector<double> ours, theirs;
   std::unique_ptr<Peer> peer;
   if (!options.compare.empty()) {
-    TS_USER_CHECK(options.compare == "onnxruntime", "unknown-peer") << "--compare " << options.compare << ": expected onnxruntime, got '" << options.compare << "'";
-    TS_USER_CHECK(!is_library(options.model), "unknown-peer") << "--compare onnxruntime: needs the ONNX model, got the library " << options.model;
+    TS_USER_CHECK(options.compare == "onnxruntime", "unknown-peer")
+        << "--compare " << options.compare << ": expected onnxruntime, got '" << options.compare << "'";
+    TS_USER_CHECK(!is_library(options.model), "unknown-peer")
+        << "--compare onnxruntime: needs the ONNX model, got the library " << options.model;
     peer = std::make_unique<Peer>(options.model, threads, model.module->model(), timed.inputs);
   }
   // Rounds alternate, so that whatever else the machine does meets both.
@@ -125,11 +131,13 @@ int bench(const Options& options) {
     std::cout << json_text(json);
     return 0;
   }
-  std::cout << "tensmith " << tool_version() << ": min " << mine.min << " ms, median " << mine.median << " ms, p90 " << mine.p90 << " ms, " << ours.size() << " runs, " << threads
-            << " threads\n";
+  std::cout << "tensmith " << tool_version() << ": min " << mine.min << " ms, median " << mine.median << " ms, p90 "
+            << mine.p90 << " ms, " << ours.size() << " runs, " << threads << " threads\n";
   if (peer)
-    std::cout << options.compare << " " << peer->version() << ": min " << json["compare"]["min_ms"] << " ms, median " << json["compare"]["median_ms"] << " ms\n"
-              << "their time / ours: " << json["compare"]["ratio_median"] << " by median, " << json["compare"]["ratio_min"] << " by minimum\n";
+    std::cout << options.compare << " " << peer->version() << ": min " << json["compare"]["min_ms"] << " ms, median "
+              << json["compare"]["median_ms"] << " ms\n"
+              << "their time / ours: " << json["compare"]["ratio_median"] << " by median, "
+              << json["compare"]["ratio_min"] << " by minimum\n";
   return 0;
 }
 

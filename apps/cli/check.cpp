@@ -60,9 +60,12 @@ int check(const Options& options) {
     return list;
   };
   json["inputs"] = ports(imported.graph.inputs, [&](size_t k) {
-    return imported.graph.value_name({imported.graph.inputs[k], 0}) + ": " + to_string(imported.graph.node(imported.graph.inputs[k]).types[0]);
+    return imported.graph.value_name({imported.graph.inputs[k], 0}) + ": " +
+           to_string(imported.graph.node(imported.graph.inputs[k]).types[0]);
   });
-  json["outputs"] = ports(imported.graph.outputs, [&](size_t k) { return imported.graph.output_names[k] + ": " + to_string(imported.graph.type(imported.graph.outputs[k])); });
+  json["outputs"] = ports(imported.graph.outputs, [&](size_t k) {
+    return imported.graph.output_names[k] + ": " + to_string(imported.graph.type(imported.graph.outputs[k]));
+  });
   json["ops"] = ops;
   json["weight_bytes"] = weights;
   json["flops"] = is_static ? Json(flops) : Json();

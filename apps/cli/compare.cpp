@@ -20,10 +20,12 @@ Comparison compare(const HostTensor& got, const HostTensor& wanted, double rtol,
     want = &reinterpreted;
   }
   // Files have no 4-bit types: one element a byte.
-  const bool narrow = got.dtype().is_integral() && got.dtype().bits == 4 && want->dtype().bits == 8 && want->dtype().code == got.dtype().code;
+  const bool narrow = got.dtype().is_integral() && got.dtype().bits == 4 && want->dtype().bits == 8 &&
+                      want->dtype().code == got.dtype().code;
   if ((got.dtype() != want->dtype() && !narrow) || got.shape() != want->shape()) {
-    text << "expected " << to_string(want->dtype()) << " of " << want->size() << " elements and rank " << want->shape().size() << ", got " << to_string(got.dtype())
-         << " of " << got.size() << " elements and rank " << got.shape().size();
+    text << "expected " << to_string(want->dtype()) << " of " << want->size() << " elements and rank "
+         << want->shape().size() << ", got " << to_string(got.dtype()) << " of " << got.size() << " elements and rank "
+         << got.shape().size();
     c.text = text.str();
     c.max_abs = INFINITY;
     return c;
@@ -71,12 +73,14 @@ std::vector<HostTensor> interpreter_outputs(const graph::Graph& graph, const std
   graph::InterpretOptions options;
   options.round_each = false;
   std::vector<HostTensor> outputs;
-  for (const graph::RefTensor& ref : take(graph::interpret(graph, std::move(references), options))) outputs.push_back(from_reference(ref));
+  for (const graph::RefTensor& ref : take(graph::interpret(graph, std::move(references), options)))
+    outputs.push_back(from_reference(ref));
   return outputs;
 }
 
 std::string compare_per_node(const graph::Graph& graph, const Options& options, std::vector<HostTensor>& inputs) {
-  // Every float value becomes an output; without fusion each is what its operator gives from the compiled values before it.
+  // Every float value becomes an output; without fusion each is what its operator gives from the compiled values before
+  // it.
   graph::Graph all = graph.clone();
   std::vector<graph::Value> values;
   std::vector<std::string> names;

@@ -16,8 +16,8 @@ struct Comparison {
   double scale = 0;    ///< largest finite magnitude of the reference
   std::string text;    ///< where it differs first
 };
-/// |got - want| <= atol + rtol * |want| for every element; with `scale_atol` atol counts in units of the reference's scale.
-/// NaN equals NaN, infinities by sign; shapes and dtypes must be equal (16-bit floats may come as their bits).
+/// |got - want| <= atol + rtol * |want| for every element; with `scale_atol` atol counts in units of the reference's
+/// scale. NaN equals NaN, infinities by sign; shapes and dtypes must be equal (16-bit floats may come as their bits).
 Comparison compare(const HostTensor& got, const HostTensor& want, double rtol, double atol, bool scale_atol);
 
 graph::RefTensor to_reference(const HostTensor& tensor);
@@ -26,8 +26,8 @@ HostTensor from_reference(const graph::RefTensor& tensor);
 /// What the graph interpreter gives (float64 throughout). Errors: those of the interpreter as UserError.
 std::vector<HostTensor> interpreter_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs);
 
-/// Makes every intermediate value an output of an unfused compilation and compares each with the interpreter; a report with the
-/// first that differs on top.
+/// Makes every intermediate value an output of an unfused compilation and compares each with the interpreter; a report
+/// with the first that differs on top.
 std::string compare_per_node(const graph::Graph& graph, const Options& options, std::vector<HostTensor>& inputs);
 
 }  // namespace tensmith::cli

@@ -16,7 +16,8 @@ int compile(const Options& options) {
   TS_USER_CHECK(folder.empty() || std::filesystem::is_directory(folder), "cannot-write")
       << "-o " << options.output << ": expected an existing folder, got '" << folder.string() << "'; make it first";
   // Found out now, not after minutes of compiling: a probe that leaves nothing behind.
-  if (const Result<AtomicFile> probe = AtomicFile::create(options.output); !probe) throw UserError(probe.failure().id, probe.failure().message);
+  if (const Result<AtomicFile> probe = AtomicFile::create(options.output); !probe)
+    throw UserError(probe.failure().id, probe.failure().message);
   const std::string digest = take(sha256_file(options.model));
   graph::Graph graph = import_model(options).take();
   CompileOptions compile = compile_options(options);
@@ -25,12 +26,15 @@ int compile(const Options& options) {
   program.model_digest = digest;
   ExportOptions target;
   target.path = options.output;
-  target.weights = options.weights == "embed" ? WeightsHome::kEmbed : options.weights == "file" ? WeightsHome::kFile : WeightsHome::kAuto;
+  target.weights = options.weights == "embed"  ? WeightsHome::kEmbed
+                   : options.weights == "file" ? WeightsHome::kFile
+                                               : WeightsHome::kAuto;
   const ExportResult result = export_program(program, target);
   std::cout << result.library << ": " << program.kernels.size() << " kernels, " << program.calls.size() << " calls, "
-            << static_cast<double>(program.stats.weight_bytes) / 1e6 << " MB of weights, " << static_cast<double>(program.arena_bytes) / 1e6 << " MB arena (at least "
-            << static_cast<double>(program.stats.arena_lower_bound) / 1e6 << "), for " << to_string(program.target) << ", " << program.threads << " threads, compiled in "
-            << program.stats.total_ms << " ms\n";
+            << static_cast<double>(program.stats.weight_bytes) / 1e6 << " MB of weights, "
+            << static_cast<double>(program.arena_bytes) / 1e6 << " MB arena (at least "
+            << static_cast<double>(program.stats.arena_lower_bound) / 1e6 << "), for " << to_string(program.target)
+            << ", " << program.threads << " threads, compiled in " << program.stats.total_ms << " ms\n";
   std::cout << result.header << "\n" << result.manifest << "\n";
   if (!result.weights.empty()) std::cout << result.weights << "\n";
   return 0;

@@ -16,7 +16,8 @@ int explain(const Options& options) {
       std::cout << e.id << "\n  means:   " << e.meaning << "\n  way out: " << e.way_out << "\n";
       return 0;
     }
-  throw UserError("unknown-error-id", "explain " + options.id + ": expected an error id, got '" + options.id + "'; run `tensmith explain` for the list");
+  throw UserError("unknown-error-id", "explain " + options.id + ": expected an error id, got '" + options.id +
+                                          "'; run `tensmith explain` for the list");
 }
 
 }  // namespace tensmith::cli

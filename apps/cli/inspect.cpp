@@ -20,8 +20,9 @@ int inspect_library(const Options& options, const LoadedModel& model) {
   }
   std::cout << description.name << " by " << description.compiler << "\n";
   for (int32_t v = 0; v < description.num_variants; ++v)
-    std::cout << "variant for " << description.variants[v].target << ": " << description.variants[v].num_kernels << " kernel calls, arena "
-              << description.variants[v].arena_bytes << " bytes, weights " << description.variants[v].weights_bytes << " bytes\n";
+    std::cout << "variant for " << description.variants[v].target << ": " << description.variants[v].num_kernels
+              << " kernel calls, arena " << description.variants[v].arena_bytes << " bytes, weights "
+              << description.variants[v].weights_bytes << " bytes\n";
   for (const Json& kernel : manifest["kernels"]) {
     const std::string name = kernel["name"];
     if (!options.schedule.empty() && name.find(options.schedule) == std::string::npos) continue;
@@ -48,9 +49,16 @@ int inspect(const Options& options) {
     json["weight_bytes"] = program.stats.weight_bytes;
     Json kernels = Json::array();
     for (const CompiledKernel& kernel : program.kernels)
-      kernels.push_back({{"name", kernel.name}, {"ops", kernel.ops}, {"first_node", kernel.first_node}, {"flops", kernel.flops}, {"bytes", kernel.bytes},
-                         {"schedule", kernel.schedule.to_string()}, {"explanation", kernel.explanation}, {"schedule_ms", kernel.schedule_ms},
-                         {"lower_ms", kernel.lower_ms}, {"codegen_ms", kernel.codegen_ms}});
+      kernels.push_back({{"name", kernel.name},
+                         {"ops", kernel.ops},
+                         {"first_node", kernel.first_node},
+                         {"flops", kernel.flops},
+                         {"bytes", kernel.bytes},
+                         {"schedule", kernel.schedule.to_string()},
+                         {"explanation", kernel.explanation},
+                         {"schedule_ms", kernel.schedule_ms},
+                         {"lower_ms", kernel.lower_ms},
+                         {"codegen_ms", kernel.codegen_ms}});
     json["kernels"] = kernels;
     std::cout << json_text(json);
     return 0;
@@ -63,11 +71,15 @@ int inspect(const Options& options) {
     found = true;
     std::cout << kernel.name << " (" << kernel.first_node << ")\n";
     if (!one) continue;
-    std::cout << "\nworkload\n" << to_text(kernel.schedule.workload()) << "\nwhy\n" << kernel.explanation << "\nsteps\n" << kernel.schedule.to_string() << "\nloops\n"
+    std::cout << "\nworkload\n"
+              << to_text(kernel.schedule.workload()) << "\nwhy\n"
+              << kernel.explanation << "\nsteps\n"
+              << kernel.schedule.to_string() << "\nloops\n"
               << to_string(kernel.lowered.function) << "\n";
     if (!options.assembly.empty()) std::cout << "assembly\n" << kernel.assembly << "\n";
   }
-  TS_USER_CHECK(found, "unknown-kernel") << "inspect " << options.model << ": no kernel's name contains '" << (options.schedule.empty() ? options.assembly : options.schedule)
+  TS_USER_CHECK(found, "unknown-kernel") << "inspect " << options.model << ": no kernel's name contains '"
+                                         << (options.schedule.empty() ? options.assembly : options.schedule)
                                          << "'; run inspect without --schedule and --asm to list them";
   return 0;
 }

@@ -17,7 +17,8 @@ std::vector<std::string> arguments(int argc, char** argv) {
   std::vector<std::string> words;
   for (int k = 1; k < argc; ++k) {
     std::string word = argv[k];
-    if (word.size() == 3 && word[0] == '-' && word[1] == 'O' && word[2] >= '0' && word[2] <= '3') word = "--O" + word.substr(2);
+    if (word.size() == 3 && word[0] == '-' && word[1] == 'O' && word[2] >= '0' && word[2] <= '3')
+      word = "--O" + word.substr(2);
     words.push_back(word);
   }
   return words;
@@ -30,7 +31,8 @@ std::vector<std::string> take_switches(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
     const bool own = name == "--threads" || name == "--profile";
-    tensmith::Result<bool> taken = !own && word.rfind("--", 0) == 0 ? config.set_flag(word) : tensmith::Result<bool>(false);
+    tensmith::Result<bool> taken =
+        !own && word.rfind("--", 0) == 0 ? config.set_flag(word) : tensmith::Result<bool>(false);
     if (!taken) throw tensmith::UserError(taken.failure().id, taken.failure().message);
     if (!*taken) rest.push_back(word);
   }
@@ -53,20 +55,31 @@ int run(int argc, char** argv) {
   };
   const auto levels = [&](CLI::App* s) {
     for (int level = 0; level <= 3; ++level)
-      s->add_flag_callback("--O" + std::to_string(level), [&o, level] { o.opt_level = level; }, "optimisation level (also -O" + std::to_string(level) + ")");
+      s->add_flag_callback(
+          "--O" + std::to_string(level), [&o, level] { o.opt_level = level; },
+          "optimisation level (also -O" + std::to_string(level) + ")");
   };
   const auto with_model = [&](CLI::App* s) {
     s->add_option("model", o.model, "ONNX model, or an exported library where that makes sense");
-    s->add_option("--dim", o.dims, "size of a symbolic dim: NAME=N or INPUT.AXIS=N (repeatable)")->type_name("NAME=N")->expected(1)->take_all();
-    s->add_option("--target", o.target, "host, x86-64-v2, -v3, -v4, a CPU kind such as znver3, aarch64; options after commas");
-    s->add_option("--threads", o.threads, "threads, the caller included (default: usable cores)")->check(CLI::Range(0, 1024));
+    s->add_option("--dim", o.dims, "size of a symbolic dim: NAME=N or INPUT.AXIS=N (repeatable)")
+        ->type_name("NAME=N")
+        ->expected(1)
+        ->take_all();
+    s->add_option("--target", o.target,
+                  "host, x86-64-v2, -v3, -v4, a CPU kind such as znver3, aarch64; options after commas");
+    s->add_option("--threads", o.threads, "threads, the caller included (default: usable cores)")
+        ->check(CLI::Range(0, 1024));
     levels(s);
   };
   const auto with_inputs = [&](CLI::App* s) {
-    s->add_option("--input", o.inputs, "NAME=@FILE.npy, NAME=random:SEED, NAME=zeros or NAME=ones (repeatable; default random:0)")->expected(1)->take_all();
+    s->add_option("--input", o.inputs,
+                  "NAME=@FILE.npy, NAME=random:SEED, NAME=zeros or NAME=ones (repeatable; default random:0)")
+        ->expected(1)
+        ->take_all();
   };
 
-  CLI::App* check = sub("check", "tells whether a model can be compiled; lists all that is unsupported", tensmith::cli::check);
+  CLI::App* check =
+      sub("check", "tells whether a model can be compiled; lists all that is unsupported", tensmith::cli::check);
   with_model(check);
   check->add_flag("--json", o.json, "print JSON");
 
@@ -79,17 +92,21 @@ int run(int argc, char** argv) {
   with_model(run);
   with_inputs(run);
   run->add_option("--output", o.outputs, "NAME=@FILE.npy (repeatable)")->expected(1)->take_all();
-  run->add_option("--print-top", o.print_top, "print the N largest elements of each output")->check(CLI::Range(0, 1000));
+  run->add_option("--print-top", o.print_top, "print the N largest elements of each output")
+      ->check(CLI::Range(0, 1000));
 
   CLI::App* verify = sub("verify", "compares a compiled model with a reference", tensmith::cli::verify);
   with_model(verify);
   with_inputs(verify);
   verify->add_option("--ref", o.reference, "interp, onnxruntime, or a folder with arrays");
   verify->add_option("--rtol", o.rtol, "relative tolerance")->check(CLI::NonNegativeNumber);
-  verify->add_option("--atol", o.atol, "absolute tolerance in units of the largest element of the output")->check(CLI::NonNegativeNumber);
+  verify->add_option("--atol", o.atol, "absolute tolerance in units of the largest element of the output")
+      ->check(CLI::NonNegativeNumber);
   verify->add_flag("--per-node", o.per_node, "compare every intermediate value");
   verify->add_option("--batch", o.batch, "list of models and arrays; answers go to --json FILE");
-  verify->add_option("--json", o.json_file, "with --batch: file for the answers; else print JSON")->expected(0, 1)->default_str("-");
+  verify->add_option("--json", o.json_file, "with --batch: file for the answers; else print JSON")
+      ->expected(0, 1)
+      ->default_str("-");
 
   CLI::App* bench = sub("bench", "times a model or library", tensmith::cli::bench);
   with_model(bench);
@@ -132,7 +149,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     std::string text = e.what();
     if (!text.empty() && text.back() == '.') text.pop_back();
-    throw tensmith::UserError("bad-usage", "command line: " + text + "; run tensmith --help, or tensmith COMMAND --help");
+    throw tensmith::UserError("bad-usage",
+                              "command line: " + text + "; run tensmith --help, or tensmith COMMAND --help");
   }
   // `--json` without a file prints.
   if (o.json_file == "-" || (o.json_file.empty() && (verify->count("--json") || bench->count("--json")))) {

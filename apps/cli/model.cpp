@@ -12,7 +12,9 @@ namespace tensmith::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text = "[";
@@ -20,7 +22,9 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-DType dtype_of(const tensmith_io& io) { return {static_cast<DType::Code>(io.dtype_code), io.dtype_bits, io.dtype_lanes}; }
+DType dtype_of(const tensmith_io& io) {
+  return {static_cast<DType::Code>(io.dtype_code), io.dtype_bits, io.dtype_lanes};
+}
 
 }  // namespace
 
@@ -33,7 +37,8 @@ std::map<std::string, std::string> parse_assignments(const std::vector<std::stri
   std::map<std::string, std::string> map;
   for (const std::string& item : items) {
     const size_t equals = item.rfind('=');
-    TS_USER_CHECK(equals != std::string::npos && equals > 0, "bad-assignment") << flag << " " << item << ": expected NAME=VALUE, got no '='; write " << flag << " NAME=VALUE";
+    TS_USER_CHECK(equals != std::string::npos && equals > 0, "bad-assignment")
+        << flag << " " << item << ": expected NAME=VALUE, got no '='; write " << flag << " NAME=VALUE";
     map[item.substr(0, equals)] = item.substr(equals + 1);
   }
   return map;
@@ -44,8 +49,10 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& items)
   for (const auto& [name, text] : parse_assignments(items, "--dim")) {
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    TS_USER_CHECK(error == std::errc() && end == text.data() + text.size() && value > 0 && value <= (int64_t{1} << 40), "bad-dim")
-        << "--dim " << name << "=" << text << ": expected a size from 1 to 2^40, got '" << text << "'; write --dim " << name << "=1";
+    TS_USER_CHECK(error == std::errc() && end == text.data() + text.size() && value > 0 && value <= (int64_t{1} << 40),
+                  "bad-dim")
+        << "--dim " << name << "=" << text << ": expected a size from 1 to 2^40, got '" << text << "'; write --dim "
+        << name << "=1";
     dims[name] = value;
   }
   return dims;
@@ -94,7 +101,8 @@ std::map<std::string, HostTensor> read_arrays(const Options& options) {
   return arrays;
 }
 
-std::vector<HostTensor> make_inputs(const Module& module, const Options& options, std::map<std::string, HostTensor> arrays) {
+std::vector<HostTensor> make_inputs(const Module& module, const Options& options,
+                                    std::map<std::string, HostTensor> arrays) {
   std::map<std::string, std::string> fills = parse_assignments(options.inputs, "--input");
   const tensmith_model& description = module.model();
   std::vector<HostTensor> tensors;
@@ -106,12 +114,14 @@ std::vector<HostTensor> make_inputs(const Module& module, const Options& options
     const DType dtype = dtype_of(io);
     if (auto array = arrays.find(io.name); array != arrays.end()) {
       TS_USER_CHECK(array->second.shape() == shape, "input-shape")
-          << "input " << io.name << ": expected shape " << shape_text(shape) << ", got " << shape_text(array->second.shape())
-          << "; give an array of that shape, or compile for this one with --dim";
+          << "input " << io.name << ": expected shape " << shape_text(shape) << ", got "
+          << shape_text(array->second.shape()) << "; give an array of that shape, or compile for this one with --dim";
       const bool bits = dtype.is_float() && dtype.bits == 16 && array->second.dtype() == kUInt16;
-      const bool narrow = dtype.is_integral() && dtype.bits == 4 && array->second.dtype().bits == 8 && array->second.dtype().code == dtype.code;
+      const bool narrow = dtype.is_integral() && dtype.bits == 4 && array->second.dtype().bits == 8 &&
+                          array->second.dtype().code == dtype.code;
       TS_USER_CHECK(array->second.dtype() == dtype || bits || narrow, "input-dtype")
-          << "input " << io.name << ": expected " << to_string(dtype) << ", got " << to_string(array->second.dtype()) << "; convert the array, e.g. numpy's astype";
+          << "input " << io.name << ": expected " << to_string(dtype) << ", got " << to_string(array->second.dtype())
+          << "; convert the array, e.g. numpy's astype";
       HostTensor tensor(shape, dtype);
       std::memcpy(tensor.raw(), array->second.raw(), tensor.bytes());
       tensors.push_back(std::move(tensor));
@@ -123,8 +133,9 @@ std::vector<HostTensor> make_inputs(const Module& module, const Options& options
     }
     fills.erase(io.name);
   }
-  TS_USER_CHECK(fills.empty(), "unknown-input") << "--input " << fills.begin()->first << ": expected an input of the model, got '" << fills.begin()->first
-                                                << "'; its inputs are " << known;
+  TS_USER_CHECK(fills.empty(), "unknown-input")
+      << "--input " << fills.begin()->first << ": expected an input of the model, got '" << fills.begin()->first
+      << "'; its inputs are " << known;
   return tensors;
 }
 

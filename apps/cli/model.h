@@ -28,20 +28,22 @@ CompileOptions compile_options(const Options& options);
 
 /// A loaded model.
 struct LoadedModel {
-  std::optional<graph::Graph> graph;                 ///< as imported; none for a library
-  std::shared_ptr<const CompiledProgram> program;    ///< null for a library
+  std::optional<graph::Graph> graph;               ///< as imported; none for a library
+  std::shared_ptr<const CompiledProgram> program;  ///< null for a library
   std::optional<Module> module;
   std::string digest;
   double import_ms = 0, load_ms = 0;
 };
 /// Compiles and loads MODEL, or loads the library. Arrays given as inputs bind open dims.
-LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays, bool keep_graph = false);
+LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays,
+                       bool keep_graph = false);
 
 /// Arrays read from `--input NAME=@FILE`.
 std::map<std::string, HostTensor> read_arrays(const Options& options);
 /// All inputs of the model: arrays, fills, or random:0 for what is not named.
 /// Errors: UserError `unknown-input`, `input-shape`, `input-dtype`.
-std::vector<HostTensor> make_inputs(const Module& module, const Options& options, std::map<std::string, HostTensor> arrays);
+std::vector<HostTensor> make_inputs(const Module& module, const Options& options,
+                                    std::map<std::string, HostTensor> arrays);
 
 /// The value or the failure as an exception.
 template <typename T>

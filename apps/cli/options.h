@@ -9,28 +9,28 @@ namespace tensmith::cli {
 
 /// The options of all sub-commands; each uses some of them.
 struct Options {
-  std::string model;                  ///< MODEL or OUT.so
+  std::string model;  ///< MODEL or OUT.so
   std::string target = "host";
   int opt_level = 2;
-  int threads = 0;                    ///< 0: the usable cores
-  std::vector<std::string> dims;      ///< NAME=N
-  std::vector<std::string> inputs;    ///< NAME=@FILE.npy | random:SEED | zeros | ones
-  std::vector<std::string> outputs;   ///< NAME=@FILE.npy, or -o OUT for compile
-  std::string output;                 ///< compile: OUT.so|OUT.a|OUT.o
-  std::string weights = "auto";       ///< compile: embed|file|auto
-  bool json = false;                  ///< print JSON on stdout
-  std::string json_file;              ///< write JSON to a file
-  int print_top = 0;                  ///< run: the largest elements of each output
-  std::string reference = "interp";   ///< verify: interp|onnxruntime|DIR
-  double rtol = 1e-3, atol = 1e-4;    ///< verify; atol in units of the reference's largest element
-  bool per_node = false;              ///< verify: compare after each kernel
-  std::string batch;                  ///< verify: list of models
-  std::string compare;                ///< bench: onnxruntime
-  int rounds = 30;                    ///< bench
-  bool serve = false;                 ///< bench: protocol of apps/bench/contest.py
-  std::string trace;                  ///< profile: Chrome trace
-  std::string schedule, assembly;     ///< inspect: a kernel's name or part of it; "" none
-  std::string id;                     ///< explain
+  int threads = 0;                   ///< 0: the usable cores
+  std::vector<std::string> dims;     ///< NAME=N
+  std::vector<std::string> inputs;   ///< NAME=@FILE.npy | random:SEED | zeros | ones
+  std::vector<std::string> outputs;  ///< NAME=@FILE.npy, or -o OUT for compile
+  std::string output;                ///< compile: OUT.so|OUT.a|OUT.o
+  std::string weights = "auto";      ///< compile: embed|file|auto
+  bool json = false;                 ///< print JSON on stdout
+  std::string json_file;             ///< write JSON to a file
+  int print_top = 0;                 ///< run: the largest elements of each output
+  std::string reference = "interp";  ///< verify: interp|onnxruntime|DIR
+  double rtol = 1e-3, atol = 1e-4;   ///< verify; atol in units of the reference's largest element
+  bool per_node = false;             ///< verify: compare after each kernel
+  std::string batch;                 ///< verify: list of models
+  std::string compare;               ///< bench: onnxruntime
+  int rounds = 30;                   ///< bench
+  bool serve = false;                ///< bench: protocol of apps/bench/contest.py
+  std::string trace;                 ///< profile: Chrome trace
+  std::string schedule, assembly;    ///< inspect: a kernel's name or part of it; "" none
+  std::string id;                    ///< explain
 };
 
 }  // namespace tensmith::cli

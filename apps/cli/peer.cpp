@@ -1,9 +1,9 @@
 #include "apps/cli/peer.h"
 
-#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -21,7 +21,8 @@ std::filesystem::path home() {
   if (const char* set = std::getenv("TENSMITH_HOME")) return set;
   std::error_code error;
   std::filesystem::path path = std::filesystem::canonical("/proc/self/exe", error).parent_path();
-  while (path.has_relative_path() && !std::filesystem::exists(path / "apps/bench/peer_onnxruntime.py")) path = path.parent_path();
+  while (path.has_relative_path() && !std::filesystem::exists(path / "apps/bench/peer_onnxruntime.py"))
+    path = path.parent_path();
   return path;
 }
 
@@ -30,7 +31,8 @@ std::string python() {
   const std::filesystem::path path = set ? std::filesystem::path(set) : home() / "build/venv";
   const std::string program = (path / "bin/python").string();
   TS_USER_CHECK(std::filesystem::exists(program), "no-onnxruntime")
-      << "onnxruntime: expected a Python environment at " << path.string() << ", found none; run apps/setup/install onnxruntime";
+      << "onnxruntime: expected a Python environment at " << path.string()
+      << ", found none; run apps/setup/install onnxruntime";
   return program;
 }
 
@@ -58,7 +60,8 @@ pid_t start(const std::vector<std::string>& command, FILE** to, FILE** from) {
 }
 
 /// Saves the inputs as files and gives the flags that name them.
-std::vector<std::string> input_flags(const std::string& folder, const tensmith_model& description, std::vector<HostTensor>& inputs) {
+std::vector<std::string> input_flags(const std::string& folder, const tensmith_model& description,
+                                     std::vector<HostTensor>& inputs) {
   std::vector<std::string> flags;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const std::string file = folder + "/input_" + std::to_string(k) + ".npy";
@@ -71,9 +74,11 @@ std::vector<std::string> input_flags(const std::string& folder, const tensmith_m
 
 }  // namespace
 
-std::vector<HostTensor> onnxruntime_outputs(const std::string& model, const tensmith_model& description, std::vector<HostTensor>& inputs) {
+std::vector<HostTensor> onnxruntime_outputs(const std::string& model, const tensmith_model& description,
+                                            std::vector<HostTensor>& inputs) {
   const TempDir folder;
-  std::vector<std::string> command{python(), (home() / "apps/bench/onnxruntime_outputs.py").string(), model, "--output-dir", folder.path()};
+  std::vector<std::string> command{python(), (home() / "apps/bench/onnxruntime_outputs.py").string(), model,
+                                   "--output-dir", folder.path()};
   for (std::string& flag : input_flags(folder.path(), description, inputs)) command.push_back(std::move(flag));
   FILE *to = nullptr, *from = nullptr;
   const pid_t child = start(command, &to, &from);
@@ -81,9 +86,11 @@ std::vector<HostTensor> onnxruntime_outputs(const std::string& model, const tens
   std::fclose(from);
   int status = 0;
   waitpid(child, &status, 0);
-  TS_USER_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "peer-failed") << "onnxruntime: the reference run ended with status " << status << "; its message is above";
+  TS_USER_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "peer-failed")
+      << "onnxruntime: the reference run ended with status " << status << "; its message is above";
   std::vector<HostTensor> outputs;
-  for (int32_t k = 0; k < description.num_outputs; ++k) outputs.push_back(take(read_npy(folder.file("output_" + std::to_string(k) + ".npy"))));
+  for (int32_t k = 0; k < description.num_outputs; ++k)
+    outputs.push_back(take(read_npy(folder.file("output_" + std::to_string(k) + ".npy"))));
   return outputs;
 }
 
@@ -91,7 +98,8 @@ Peer::Peer(const std::string& model, int threads, const tensmith_model& descript
   std::string pattern = (std::filesystem::temp_directory_path() / "tensmith-peer-XXXXXX").string();
   TS_USER_CHECK(mkdtemp(pattern.data()), "peer-failed") << "onnxruntime: no temporary folder can be made";
   folder_ = pattern;
-  std::vector<std::string> command{python(), (home() / "apps/bench/peer_onnxruntime.py").string(), model, "--threads", std::to_string(threads)};
+  std::vector<std::string> command{python(), (home() / "apps/bench/peer_onnxruntime.py").string(), model, "--threads",
+                                   std::to_string(threads)};
   for (std::string& flag : input_flags(folder_, description, inputs)) command.push_back(std::move(flag));
   signal(SIGPIPE, SIG_IGN);
   child_ = start(command, &to_, &from_);

@@ -1,9 +1,9 @@
 /// ONNX Runtime as a process beside: from the virtual environment that apps/setup makes.
 #pragma once
 
+#include <sys/types.h>
 #include <cstdio>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "runtime/export/abi.h"
@@ -12,7 +12,8 @@
 namespace tensmith::cli {
 
 /// The outputs that ONNX Runtime gives for these inputs. Errors: UserError `no-onnxruntime`, `peer-failed`.
-std::vector<HostTensor> onnxruntime_outputs(const std::string& model, const tensmith_model& description, std::vector<HostTensor>& inputs);
+std::vector<HostTensor> onnxruntime_outputs(const std::string& model, const tensmith_model& description,
+                                            std::vector<HostTensor>& inputs);
 
 /// A process that times the model on request (see apps/bench/contest.py).
 class Peer {

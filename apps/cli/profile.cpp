@@ -23,7 +23,8 @@ int profile(const Options& options) {
   for (int round = 0; round < options.rounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
     take(instance.run_into(inputs, outputs));
-    profiler->add_run(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+    profiler->add_run(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
   }
   instance.set_profiler(nullptr);
   const Provenance from = provenance("tensmith.profile/1", options, model, instance.threads());

@@ -18,8 +18,10 @@ int run(const Options& options) {
   for (const auto& [name, value] : wanted) {
     bool known = false;
     for (int32_t k = 0; k < description.num_outputs; ++k) known = known || name == description.outputs[k].name;
-    TS_USER_CHECK(known, "unknown-output") << "--output " << name << ": expected an output of the model, the first is '" << description.outputs[0].name << "'";
-    TS_USER_CHECK(value.size() > 1 && value[0] == '@', "bad-output") << "--output " << name << "=" << value << ": expected NAME=@FILE.npy";
+    TS_USER_CHECK(known, "unknown-output") << "--output " << name << ": expected an output of the model, the first is '"
+                                           << description.outputs[0].name << "'";
+    TS_USER_CHECK(value.size() > 1 && value[0] == '@', "bad-output")
+        << "--output " << name << "=" << value << ": expected NAME=@FILE.npy";
   }
   Instance instance = make_instance(*model.module, options);
   std::vector<HostTensor> outputs = take(instance.run(inputs));
@@ -32,7 +34,8 @@ int run(const Options& options) {
       std::vector<int64_t> order(outputs[k].size());
       std::iota(order.begin(), order.end(), int64_t{0});
       const int64_t shown = std::min<int64_t>(options.print_top, outputs[k].size());
-      std::partial_sort(order.begin(), order.begin() + shown, order.end(), [&](int64_t a, int64_t b) { return outputs[k].get(a) > outputs[k].get(b); });
+      std::partial_sort(order.begin(), order.begin() + shown, order.end(),
+                        [&](int64_t a, int64_t b) { return outputs[k].get(a) > outputs[k].get(b); });
       for (int64_t i = 0; i < shown; ++i) std::cout << "  [" << order[i] << "] " << outputs[k].get(order[i]) << "\n";
     }
     if (const auto file = wanted.find(name); file != wanted.end()) take(write_npy(file->second.substr(1), outputs[k]));

@@ -17,8 +17,10 @@ int target(const Options& options) {
   }
   std::cout << to_string(target) << "\n"
             << "  cpu        " << host_cpu_model() << (options.target == "host" ? "" : " (this machine)") << "\n"
-            << "  vectors    " << target.vector_bits << " bits, " << target.vector_registers << " registers, " << target.fma_ports << " FMA a cycle\n"
-            << "  caches     L1 " << (target.l1_bytes >> 10) << " KiB, L2 " << (target.l2_bytes >> 10) << " KiB, L3 " << (target.l3_bytes >> 10) << " KiB\n"
+            << "  vectors    " << target.vector_bits << " bits, " << target.vector_registers << " registers, "
+            << target.fma_ports << " FMA a cycle\n"
+            << "  caches     L1 " << (target.l1_bytes >> 10) << " KiB, L2 " << (target.l2_bytes >> 10) << " KiB, L3 "
+            << (target.l3_bytes >> 10) << " KiB\n"
             << "  threads    " << target.cores << "\n"
             << "  features  ";
   for (const std::string& name : target.feature_names) std::cout << " " << name;

@@ -33,7 +33,8 @@ DataSet read_data_set(const std::string& folder, const tensmith_model* model) {
         for (const Json& entry : json.at("sets"))
           if (entry.at("id") == name)
             for (const Json& tensor : entry.at(kind))
-              files[tensor.at("name").get<std::string>()] = (index.parent_path() / tensor.at("file").get<std::string>()).string();
+              files[tensor.at("name").get<std::string>()] =
+                  (index.parent_path() / tensor.at("file").get<std::string>()).string();
       } catch (const Json::exception& e) {
         throw UserError("bad-sets", index.string() + ": expected the form of apps/models/layout.py: " + e.what());
       }
@@ -47,7 +48,9 @@ DataSet read_data_set(const std::string& folder, const tensmith_model* model) {
   };
   for (const auto& [name, file] : names("inputs", true)) set.inputs.emplace(name, take(read_npy(file)));
   for (const auto& [name, file] : names("outputs", false)) set.outputs.emplace(name, take(read_npy(file)));
-  TS_USER_CHECK(!set.outputs.empty(), "no-reference") << "--ref " << folder << ": expected arrays of right answers, found none; the folder holds output_0.npy ... or sets.json lies beside it";
+  TS_USER_CHECK(!set.outputs.empty(), "no-reference") << "--ref " << folder
+                                                      << ": expected arrays of right answers, found none; the folder "
+                                                         "holds output_0.npy ... or sets.json lies beside it";
   return set;
 }
 
@@ -77,13 +80,16 @@ int verify(const Options& options) {
   if (from_folder) {
     for (int32_t k = 0; k < description.num_outputs; ++k) {
       const auto it = set.outputs.find(description.outputs[k].name);
-      TS_USER_CHECK(it != set.outputs.end(), "no-reference") << "--ref " << options.reference << ": expected an array for output " << description.outputs[k].name << ", found none";
+      TS_USER_CHECK(it != set.outputs.end(), "no-reference")
+          << "--ref " << options.reference << ": expected an array for output " << description.outputs[k].name
+          << ", found none";
       wanted.push_back(it->second.clone());
     }
   } else if (options.reference == "onnxruntime") {
     wanted = onnxruntime_outputs(options.model, description, inputs);
   } else {
-    TS_USER_CHECK(model.graph.has_value(), "no-reference") << "verify " << options.model << ": a library has no graph to interpret; give the model itself, or --ref DIR";
+    TS_USER_CHECK(model.graph.has_value(), "no-reference")
+        << "verify " << options.model << ": a library has no graph to interpret; give the model itself, or --ref DIR";
     wanted = interpreter_outputs(*model.graph, inputs);
   }
   bool all = true;
@@ -91,13 +97,19 @@ int verify(const Options& options) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Comparison c = compare(outputs[k], wanted[k], options.rtol, options.atol, /*scale_atol=*/true);
     all = all && c.same;
-    rows.push_back({{"output", description.outputs[k].name}, {"same", c.same}, {"max_abs", c.max_abs}, {"max_rel_to_scale", c.scale > 0 ? c.max_abs / c.scale : 0}, {"scale", c.scale}, {"text", c.text}});
+    rows.push_back({{"output", description.outputs[k].name},
+                    {"same", c.same},
+                    {"max_abs", c.max_abs},
+                    {"max_rel_to_scale", c.scale > 0 ? c.max_abs / c.scale : 0},
+                    {"scale", c.scale},
+                    {"text", c.text}});
     if (!options.json)
-      std::cout << (c.same ? "ok       " : "mismatch ") << description.outputs[k].name << ": largest difference " << c.max_abs << ", scale " << c.scale
-                << (c.same ? "" : "; " + c.text) << "\n";
+      std::cout << (c.same ? "ok       " : "mismatch ") << description.outputs[k].name << ": largest difference "
+                << c.max_abs << ", scale " << c.scale << (c.same ? "" : "; " + c.text) << "\n";
   }
   if (options.per_node) {
-    TS_USER_CHECK(model.graph.has_value(), "no-reference") << "verify --per-node: a library has no graph to interpret; give the model itself";
+    TS_USER_CHECK(model.graph.has_value(), "no-reference")
+        << "verify --per-node: a library has no graph to interpret; give the model itself";
     const std::string report = compare_per_node(*model.graph, options, inputs);
     (options.json ? std::cerr : std::cout) << report;
   }

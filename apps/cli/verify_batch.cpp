@@ -23,7 +23,8 @@ Answer run_entry(const Json& entry, const Options& given) {
   options.model = entry.at("model").get<std::string>();
   options.inputs.clear();
   std::map<std::string, HostTensor> arrays;
-  for (const Json& input : entry.value("inputs", Json::array())) arrays.emplace(input.at("name").get<std::string>(), take(read_npy(input.at("file").get<std::string>())));
+  for (const Json& input : entry.value("inputs", Json::array()))
+    arrays.emplace(input.at("name").get<std::string>(), take(read_npy(input.at("file").get<std::string>())));
   std::map<std::string, HostTensor> bound;
   for (const auto& [name, array] : arrays) bound.emplace(name, array.clone());
   LoadedModel model = load_model(options, bound, /*keep_graph=*/true);
@@ -36,12 +37,15 @@ Answer run_entry(const Json& entry, const Options& given) {
   if (wanted.empty()) {
     references = interpreter_outputs(*model.graph, inputs);
   } else {
-    if (wanted.size() != outputs.size()) return {"mismatch", "output-count", "expected " + std::to_string(wanted.size()) + " outputs, got " + std::to_string(outputs.size())};
+    if (wanted.size() != outputs.size())
+      return {"mismatch", "output-count",
+              "expected " + std::to_string(wanted.size()) + " outputs, got " + std::to_string(outputs.size())};
     for (const Json& output : wanted) references.push_back(take(read_npy(output.at("file").get<std::string>())));
   }
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Json own = wanted.empty() ? Json::object() : wanted[k];
-    const Comparison c = compare(outputs[k], references[k], own.value("rtol", rtol), own.value("atol", atol), /*scale_atol=*/false);
+    const Comparison c =
+        compare(outputs[k], references[k], own.value("rtol", rtol), own.value("atol", atol), /*scale_atol=*/false);
     if (!c.same) return {"mismatch", "output-differs", "output " + std::to_string(k) + ": " + c.text};
   }
   return {"pass", "", ""};
@@ -51,7 +55,8 @@ Answer run_entry(const Json& entry, const Options& given) {
 
 int verify_batch(const Options& options) {
   const Json list = take(parse_json(take(read_file(options.batch))));
-  TS_USER_CHECK(list.value("schema", "") == "tensmith-batch-1", "bad-batch") << "--batch " << options.batch << ": expected schema tensmith-batch-1, got '" << list.value("schema", "") << "'";
+  TS_USER_CHECK(list.value("schema", "") == "tensmith-batch-1", "bad-batch")
+      << "--batch " << options.batch << ": expected schema tensmith-batch-1, got '" << list.value("schema", "") << "'";
   TS_USER_CHECK(!options.json_file.empty(), "bad-batch") << "--batch: expected --json OUT.jsonl for the answers";
   std::ofstream out(options.json_file);
   TS_USER_CHECK(out.good(), "cannot-write") << "--json " << options.json_file << ": cannot be written";
@@ -68,7 +73,12 @@ int verify_batch(const Options& options) {
       answer = {"error", "exception", e.what()};
     }
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    out << Json{{"id", entry.at("id")}, {"status", answer.status}, {"reason", answer.reason}, {"text", answer.text}, {"ms", ms}}.dump(-1, ' ', false, Json::error_handler_t::replace)
+    out << Json{{"id", entry.at("id")},
+                {"status", answer.status},
+                {"reason", answer.reason},
+                {"text", answer.text},
+                {"ms", ms}}
+               .dump(-1, ' ', false, Json::error_handler_t::replace)
         << std::endl;
   }
   return 0;

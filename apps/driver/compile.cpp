@@ -24,7 +24,9 @@ namespace tensmith {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 /// A kernel to be made and who asked for it.
 struct KernelTask {
@@ -89,7 +91,8 @@ std::string kernel_name(const graph::Graph& graph, const graph::Group& group, si
   for (graph::NodeId id : group.nodes) {
     if (shown++ == 3) break;
     name += "_";
-    for (char c : graph.node(id).op->name) name += static_cast<char>(std::isalnum(static_cast<unsigned char>(c)) ? std::tolower(c) : '_');
+    for (char c : graph.node(id).op->name)
+      name += static_cast<char>(std::isalnum(static_cast<unsigned char>(c)) ? std::tolower(c) : '_');
   }
   return name;
 }
@@ -144,8 +147,9 @@ std::vector<ObjectCode> make_kernels(std::vector<KernelTask>& tasks, const Compi
         // A default schedule that cannot be lowered is our fault: say which, so that it can be repeated.
         const std::lock_guard lock(failed);
         if (!error)
-          error = std::make_exception_ptr(InternalError("kernel " + tasks[k].info->name + " (" + tasks[k].info->first_node + "): " + e.what() +
-                                                        "\nworkload:\n" + to_text(tasks[k].work.workload) + "\nschedule:\n" + tasks[k].info->schedule.to_string()));
+          error = std::make_exception_ptr(InternalError(
+              "kernel " + tasks[k].info->name + " (" + tasks[k].info->first_node + "): " + e.what() + "\nworkload:\n" +
+              to_text(tasks[k].work.workload) + "\nschedule:\n" + tasks[k].info->schedule.to_string()));
         next = tasks.size();
       } catch (...) {
         const std::lock_guard lock(failed);
@@ -163,7 +167,8 @@ std::vector<ObjectCode> make_kernels(std::vector<KernelTask>& tasks, const Compi
   return objects;
 }
 
-std::vector<PortSpec> ports(const graph::Graph& graph, const std::vector<graph::Value>& values, const std::vector<std::string>& names) {
+std::vector<PortSpec> ports(const graph::Graph& graph, const std::vector<graph::Value>& values,
+                            const std::vector<std::string>& names) {
   std::vector<PortSpec> list;
   for (size_t k = 0; k < values.size(); ++k) {
     const graph::TensorType& type = graph.type(values[k]);
@@ -194,12 +199,15 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
   program.pass_records = records;
   program.stats.nodes_out = static_cast<int>(graph.num_nodes());
   if (const graph::UnsupportedReport report = graph::unsupported_nodes(graph); !report.empty())
-    throw UnsupportedError(report.rows[0].id, "model: expected only what can be compiled, got these:\n" + to_string(report));
+    throw UnsupportedError(report.rows[0].id,
+                           "model: expected only what can be compiled, got these:\n" + to_string(report));
 
   std::string explanation;
-  const std::vector<graph::Group> groups = fuse(graph, {options.opt_level > 0}, options.explain ? &explanation : nullptr);
+  const std::vector<graph::Group> groups =
+      fuse(graph, {options.opt_level > 0}, options.explain ? &explanation : nullptr);
   program.fusion_explanation = explanation;
-  const graph::LayoutMap layouts = options.opt_level >= 2 ? choose_layouts(graph, groups, options.target) : graph::LayoutMap();
+  const graph::LayoutMap layouts =
+      options.opt_level >= 2 ? choose_layouts(graph, groups, options.target) : graph::LayoutMap();
   program.stats.groups = static_cast<int>(groups.size());
   if (options.dump) options.dump("graph", "optimised", to_string(graph));
 
@@ -210,8 +218,10 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
   for (const graph::Group& group : groups) {
     if (builder.try_alias(group)) continue;
     KernelTask task{make_group_workload(graph, group, "kernel"), {options.target, options.threads, {}, {}}, nullptr};
-    for (const graph::Value& value : task.work.inputs) task.request.input_layouts.push_back(layout_or_default(layouts, value));
-    for (const graph::Value& value : task.work.outputs) task.request.output_layouts.push_back(layout_or_default(layouts, value));
+    for (const graph::Value& value : task.work.inputs)
+      task.request.input_layouts.push_back(layout_or_default(layouts, value));
+    for (const graph::Value& value : task.work.outputs)
+      task.request.output_layouts.push_back(layout_or_default(layouts, value));
     const auto [it, fresh] = known.try_emplace(kernel_key(task.work, task.request), static_cast<int>(tasks.size()));
     std::string label;
     for (graph::NodeId id : group.nodes) label += (label.empty() ? "" : "+") + graph.node(id).name;

@@ -20,7 +20,8 @@ namespace tensmith {
 
 namespace {
 
-// Code reaches embedded weights by 32-bit distances, and a larger library is slow to map; such weights lie in a file beside it.
+// Code reaches embedded weights by 32-bit distances, and a larger library is slow to map; such weights lie in a file
+// beside it.
 constexpr int64_t kMaxEmbedded = int64_t{64} << 20;
 
 template <typename T>
@@ -33,7 +34,9 @@ ModelDescription describe(const CompiledProgram& program, const std::string& nam
   ModelDescription d;
   d.name = name;
   d.digest = program.model_digest;
-  const auto io = [](const PortSpec& port) { return ModelDescription::Io{port.name, port.shape, port.dtype, static_cast<int>(port.dtype.bytes())}; };
+  const auto io = [](const PortSpec& port) {
+    return ModelDescription::Io{port.name, port.shape, port.dtype, static_cast<int>(port.dtype.bytes())};
+  };
   for (const PortSpec& port : program.inputs) d.inputs.push_back(io(port));
   for (const PortSpec& port : program.outputs) d.outputs.push_back(io(port));
   ModelDescription::Variant variant;
@@ -53,11 +56,14 @@ ModelDescription describe(const CompiledProgram& program, const std::string& nam
 }
 
 Json manifest_of(const CompiledProgram& program, const std::string& name, const std::string& weights_file) {
-  Json json = manifest_header({"tensmith.manifest/1", to_string(program.target), program.threads, 0, program.model_digest});
+  Json json =
+      manifest_header({"tensmith.manifest/1", to_string(program.target), program.threads, 0, program.model_digest});
   json["name"] = name;
   const auto ports = [](const std::vector<PortSpec>& list) {
     Json array = Json::array();
-    for (const PortSpec& port : list) array.push_back({{"name", port.name}, {"dtype", to_string(port.dtype)}, {"shape", port.shape}, {"layout", "row-major"}});
+    for (const PortSpec& port : list)
+      array.push_back(
+          {{"name", port.name}, {"dtype", to_string(port.dtype)}, {"shape", port.shape}, {"layout", "row-major"}});
     return array;
   };
   json["inputs"] = ports(program.inputs);
@@ -67,10 +73,15 @@ Json manifest_of(const CompiledProgram& program, const std::string& name, const 
   json["weights"] = weights_file.empty() ? "embedded" : weights_file;
   Json kernels = Json::array();
   for (const CompiledKernel& kernel : program.kernels)
-    kernels.push_back({{"name", kernel.name}, {"ops", kernel.ops}, {"flops", kernel.flops}, {"bytes", kernel.bytes}, {"schedule", kernel.schedule.to_string()}});
+    kernels.push_back({{"name", kernel.name},
+                       {"ops", kernel.ops},
+                       {"flops", kernel.flops},
+                       {"bytes", kernel.bytes},
+                       {"schedule", kernel.schedule.to_string()}});
   json["kernels"] = kernels;
   Json calls = Json::array();
-  for (const KernelCall& call : program.calls) calls.push_back({{"kernel", program.kernels[call.kernel].name}, {"nodes", call.label}});
+  for (const KernelCall& call : program.calls)
+    calls.push_back({{"kernel", program.kernels[call.kernel].name}, {"nodes", call.label}});
   json["calls"] = calls;
   return json;
 }
@@ -125,8 +136,11 @@ std::string header_text(const CompiledProgram& program, const std::string& name)
   };
   list(program.inputs);
   list(program.outputs);
-  out << " */\n#ifndef " << guard << "\n#define " << guard << "\n\n" << abi_header_text() << "\n" << abi_prototypes(program.prefix) << "\n";
-  out << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n/* The typed entry: runs once on dense row-major data. Returns 0 or a TENSMITH_ code. */\nint32_t "
+  out << " */\n#ifndef " << guard << "\n#define " << guard << "\n\n"
+      << abi_header_text() << "\n"
+      << abi_prototypes(program.prefix) << "\n";
+  out << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n/* The typed entry: runs once on dense row-major data. Returns 0 "
+         "or a TENSMITH_ code. */\nint32_t "
       << program.prefix << "run(tensmith_instance* instance";
   k = 0;
   for (const PortSpec& port : program.inputs) out << ",\n    const " << c_type(port.dtype) << "* " << names[k++];
@@ -135,29 +149,35 @@ std::string header_text(const CompiledProgram& program, const std::string& name)
   return out.str();
 }
 
-/// `P_run(instance, in..., out...)` in loop IR: fills two tables of pointers and calls P_run_buffers. Generated functions take a
-/// context first and hand it on to functions of the program; here that first parameter is the instance.
+/// `P_run(instance, in..., out...)` in loop IR: fills two tables of pointers and calls P_run_buffers. Generated
+/// functions take a context first and hand it on to functions of the program; here that first parameter is the
+/// instance.
 LoopProgram typed_entry(const CompiledProgram& program) {
   const auto table = [](const char* name, size_t count) {
     return make_buffer(name, kHandle, {Expr(static_cast<int64_t>(std::max<size_t>(count, 1)))}, Scope::kStack, 8);
   };
-  const auto address = [](const Buffer& buffer) { return Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(buffer, {Expr(0)})}); };
+  const auto address = [](const Buffer& buffer) {
+    return Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(buffer, {Expr(0)})});
+  };
   const Buffer inputs = table("inputs", program.inputs.size()), outputs = table("outputs", program.outputs.size());
   LoopFunction run;
   run.name = program.prefix + "run";
   std::vector<Stmt> body;
   const auto add = [&](const PortSpec& port, const Buffer& where, size_t index) {
-    run.buffers.push_back(make_buffer("p" + std::to_string(run.buffers.size()), port.dtype, {Expr(1)}, Scope::kGlobal, static_cast<int>(port.dtype.bytes())));
+    run.buffers.push_back(make_buffer("p" + std::to_string(run.buffers.size()), port.dtype, {Expr(1)}, Scope::kGlobal,
+                                      static_cast<int>(port.dtype.bytes())));
     body.push_back(Store::make(where, {Expr(static_cast<int64_t>(index))}, address(run.buffers.back())));
   };
   for (size_t k = 0; k < program.inputs.size(); ++k) add(program.inputs[k], inputs, k);
   for (size_t k = 0; k < program.outputs.size(); ++k) add(program.outputs[k], outputs, k);
   LoopFunction callee;
   callee.name = program.prefix + "run_buffers";
-  callee.buffers = {make_buffer("inputs", kHandle, {Expr(1)}, Scope::kGlobal, 8), make_buffer("outputs", kHandle, {Expr(1)}, Scope::kGlobal, 8),
+  callee.buffers = {make_buffer("inputs", kHandle, {Expr(1)}, Scope::kGlobal, 8),
+                    make_buffer("outputs", kHandle, {Expr(1)}, Scope::kGlobal, 8),
                     make_buffer("symbols", kInt64, {Expr(1)}, Scope::kGlobal, 8)};
   callee.attrs[kDeclaration] = 1;
-  body.push_back(Evaluate::make(Call::make_extern(kInt32, callee.name, {address(inputs), address(outputs), address(inputs)})));
+  body.push_back(
+      Evaluate::make(Call::make_extern(kInt32, callee.name, {address(inputs), address(outputs), address(inputs)})));
   run.body = Allocate::make(inputs, Allocate::make(outputs, Block::make(body)));
   return LoopProgram{{callee, run}};
 }
@@ -172,7 +192,8 @@ std::string prefix_for(const std::string& path) {
 
 Module load_program(std::shared_ptr<const CompiledProgram> program) {
   if (const char* missing = program->target.missing_on_host())
-    throw TargetError("missing-cpu-feature", "program: compiled for " + to_string(program->target) + ": this machine lacks " + missing +
+    throw TargetError("missing-cpu-feature", "program: compiled for " + to_string(program->target) +
+                                                 ": this machine lacks " + missing +
                                                  "; compile with --target host or a lower level");
   struct Code {
     std::shared_ptr<const CompiledProgram> program;
@@ -190,15 +211,17 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   const std::filesystem::path path(options.path);
   const std::string suffix = path.extension().string();
   if (suffix != ".so" && suffix != ".a" && suffix != ".o")
-    throw UserError("bad-output-suffix", "output " + options.path + ": expected a name that ends in .so, .a or .o, got '" + suffix + "'");
+    throw UserError("bad-output-suffix",
+                    "output " + options.path + ": expected a name that ends in .so, .a or .o, got '" + suffix + "'");
   TS_CHECK(program.prefix == prefix_for(options.path)) << program.prefix;
   const std::string name = program.prefix.substr(0, program.prefix.size() - 1);
   ExportResult result;
   result.library = options.path;
   result.header = (path.parent_path() / (name + ".h")).string();
   result.manifest = manifest_path(options.path);
-  const bool in_file = options.weights == WeightsHome::kFile ||
-                       (options.weights == WeightsHome::kAuto && static_cast<int64_t>(program.weights->size()) > kMaxEmbedded);
+  const bool in_file =
+      options.weights == WeightsHome::kFile ||
+      (options.weights == WeightsHome::kAuto && static_cast<int64_t>(program.weights->size()) > kMaxEmbedded);
 
   ModelDescription description = describe(program, name);
   std::vector<ObjectCode> objects = program.objects;

@@ -16,8 +16,8 @@ Module load_program(std::shared_ptr<const CompiledProgram> program);
 enum class WeightsHome : uint8_t { kEmbed, kFile, kAuto /* embedded below 64 MiB */ };
 
 struct ExportOptions {
-  std::string path;          ///< OUT.so, OUT.a or OUT.o
-  std::string name;          ///< of the library; empty: from the path
+  std::string path;  ///< OUT.so, OUT.a or OUT.o
+  std::string name;  ///< of the library; empty: from the path
   WeightsHome weights = WeightsHome::kAuto;
 };
 
@@ -26,11 +26,13 @@ struct ExportResult {
   std::string library, header, manifest, weights;  ///< weights empty when embedded
 };
 
-/// The prefix that symbols of a library at this path get: its file name without `lib` and suffix, as a C identifier, and `_`.
+/// The prefix that symbols of a library at this path get: its file name without `lib` and suffix, as a C identifier,
+/// and `_`.
 std::string prefix_for(const std::string& path);
 
-/// Writes library, C header, manifest and perhaps a file of weights. The program must have been compiled with `prefix_for(path)`.
-/// Equal programs give equal bytes. Errors: UserError `bad-output-suffix`, `cannot-write`; then no partial file is left.
+/// Writes library, C header, manifest and perhaps a file of weights. The program must have been compiled with
+/// `prefix_for(path)`. Equal programs give equal bytes. Errors: UserError `bad-output-suffix`, `cannot-write`; then no
+/// partial file is left.
 ExportResult export_program(const CompiledProgram& program, const ExportOptions& options);
 
 }  // namespace tensmith

@@ -1,4 +1,5 @@
-/// Memory for large constant data: huge pages where the system gives them (one thread reads weights from DRAM a third faster).
+/// Memory for large constant data: huge pages where the system gives them (one thread reads weights from DRAM a third
+/// faster).
 #pragma once
 
 #include <sys/mman.h>

@@ -28,7 +28,8 @@ int64_t buffer_bytes(const Buffer& buffer) {
 
 MainProgramBuilder::MainProgramBuilder(const graph::Graph& graph, const graph::LayoutMap& layouts, std::string prefix)
     : graph_(graph), layouts_(layouts), prefix_(std::move(prefix)) {
-  for (size_t k = 0; k < graph.inputs.size(); ++k) places_[{graph.inputs[k], 0}] = {Home::kInput, static_cast<int>(k), 0};
+  for (size_t k = 0; k < graph.inputs.size(); ++k)
+    places_[{graph.inputs[k], 0}] = {Home::kInput, static_cast<int>(k), 0};
 }
 
 graph::Value MainProgramBuilder::resolve(graph::Value value) const {
@@ -51,7 +52,9 @@ void MainProgramBuilder::add_call(const graph::Group&, const graph::GroupWorkloa
 }
 
 Expr MainProgramBuilder::address(const Place& place) const {
-  const auto at = [](const Buffer& buffer, int64_t offset) { return Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(buffer, {Expr(offset)})}); };
+  const auto at = [](const Buffer& buffer, int64_t offset) {
+    return Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(buffer, {Expr(offset)})});
+  };
   switch (place.home) {
     case Home::kInput: return at(inputs_[place.index], 0);
     case Home::kOutput: return at(outputs_[place.index], 0);
@@ -62,12 +65,13 @@ Expr MainProgramBuilder::address(const Place& place) const {
 }
 
 void MainProgramBuilder::finish(CompiledProgram& program) {
-  // Outputs of the graph are written where the caller wants them; an output that stands twice, or is an input or a constant,
-  // is copied behind the last kernel.
+  // Outputs of the graph are written where the caller wants them; an output that stands twice, or is an input or a
+  // constant, is copied behind the last kernel.
   std::map<graph::Value, int> output_home;
   for (size_t k = 0; k < graph_.outputs.size(); ++k) {
     const graph::Value value = graph_.outputs[k];
-    if (!graph_.constant(value) && resolve(value) == value && !places_.count(value)) output_home.try_emplace(value, static_cast<int>(k));
+    if (!graph_.constant(value) && resolve(value) == value && !places_.count(value))
+      output_home.try_emplace(value, static_cast<int>(k));
   }
   for (const auto& [value, index] : output_home) places_[value] = {Home::kOutput, index, 0};
 
@@ -112,14 +116,16 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     }
     for (int w = 0; w < kernel.num_workspaces; ++w) {
       call.workspaces.push_back(static_cast<int>(requests.size()));
-      requests.push_back({buffer_bytes(kernel.function.buffers[kernel.num_inputs + kernel.num_outputs + w]), step, step});
+      requests.push_back(
+          {buffer_bytes(kernel.function.buffers[kernel.num_inputs + kernel.num_outputs + w]), step, step});
     }
   }
   // Outputs that need a copy keep their source until the end.
   const int end = static_cast<int>(calls_.size());
   for (const graph::Value& output : graph_.outputs) {
     const graph::Value value = resolve(output);
-    if (const auto it = places_.find(value); it != places_.end() && it->second.home == Home::kArena) requests[it->second.index].last = end;
+    if (const auto it = places_.find(value); it != places_.end() && it->second.home == Home::kArena)
+      requests[it->second.index].last = end;
   }
   const graph::MemoryPlan plan = graph::plan_memory(requests, kAlignment);
   offsets_ = plan.offsets;
@@ -138,10 +144,13 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
   const auto element_buffer = [](const std::string& name, const graph::TensorType& type) {
     int64_t count = 1;
     for (int64_t extent : type.static_shape()) count *= extent;
-    return make_buffer(name, type.dtype, {Expr(std::max<int64_t>(count, 1))}, Scope::kGlobal, static_cast<int>(type.dtype.bytes()));
+    return make_buffer(name, type.dtype, {Expr(std::max<int64_t>(count, 1))}, Scope::kGlobal,
+                       static_cast<int>(type.dtype.bytes()));
   };
-  for (graph::NodeId id : graph_.inputs) inputs_.push_back(element_buffer("input" + std::to_string(inputs_.size()), graph_.type({id, 0})));
-  for (const graph::Value& output : graph_.outputs) outputs_.push_back(element_buffer("output" + std::to_string(outputs_.size()), graph_.type(output)));
+  for (graph::NodeId id : graph_.inputs)
+    inputs_.push_back(element_buffer("input" + std::to_string(inputs_.size()), graph_.type({id, 0})));
+  for (const graph::Value& output : graph_.outputs)
+    outputs_.push_back(element_buffer("output" + std::to_string(outputs_.size()), graph_.type(output)));
   weights_ = make_buffer("weights", kUInt8, {Expr(static_cast<int64_t>(program.weights->size()))});
   arena_ = make_buffer("arena", kUInt8, {Expr(program.arena_bytes)});
 
@@ -152,13 +161,15 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     std::vector<Expr> args;
     for (size_t k = 0; k < call.inputs.size(); ++k) {
       const graph::Value value = resolve(call.inputs[k]);
-      if (graph_.constant(value)) args.push_back(address({Home::kWeights, 0, weight_place.at({value, kernel.input_layouts[k].text()})}));
+      if (graph_.constant(value))
+        args.push_back(address({Home::kWeights, 0, weight_place.at({value, kernel.input_layouts[k].text()})}));
       else args.push_back(address(places_.at(value)));
     }
     for (const graph::Value& value : call.outputs) args.push_back(address(places_.at(value)));
     for (int request : call.workspaces) args.push_back(address({Home::kArena, request, 0}));
     const auto observe = [&](int is_end) {
-      return Evaluate::make(Call::make_extern(kInt32, "tensmith_on_kernel", {IntImm::make(kInt32, static_cast<int64_t>(c)), IntImm::make(kInt32, is_end)}));
+      return Evaluate::make(Call::make_extern(
+          kInt32, "tensmith_on_kernel", {IntImm::make(kInt32, static_cast<int64_t>(c)), IntImm::make(kInt32, is_end)}));
     };
     body.push_back(observe(0));
     body.push_back(Evaluate::make(Call::make_extern(kInt32, kernel.function.name, args)));
@@ -175,13 +186,17 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     const Var i("i");
     if (const graph::Constant* constant = graph_.constant(source)) {
       // Through a typed view of the weights there is none; bytes are exact for every type.
-      const int64_t offset = packed.at({constant->data(), Layout::row_major(static_cast<int>(constant->shape().size())).text()});
-      body.push_back(Evaluate::make(Call::make_extern(
-          kHandle, "memcpy", {address({Home::kOutput, static_cast<int>(k), 0}), address({Home::kWeights, 0, offset}), Expr(count * to->dtype.bytes())})));
+      const int64_t offset =
+          packed.at({constant->data(), Layout::row_major(static_cast<int>(constant->shape().size())).text()});
+      body.push_back(
+          Evaluate::make(Call::make_extern(kHandle, "memcpy",
+                                           {address({Home::kOutput, static_cast<int>(k), 0}),
+                                            address({Home::kWeights, 0, offset}), Expr(count * to->dtype.bytes())})));
       continue;
     }
-    body.push_back(Evaluate::make(
-        Call::make_extern(kHandle, "memcpy", {address({Home::kOutput, static_cast<int>(k), 0}), address(places_.at(source)), Expr(count * to->dtype.bytes())})));
+    body.push_back(Evaluate::make(Call::make_extern(kHandle, "memcpy",
+                                                    {address({Home::kOutput, static_cast<int>(k), 0}),
+                                                     address(places_.at(source)), Expr(count * to->dtype.bytes())})));
   }
   if (body.empty()) body.push_back(Evaluate::make(Expr(0)));
   LoopFunction main;
@@ -196,10 +211,12 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
 
   LoopFunction packed_main;
   packed_main.name = prefix_ + "main_packed";
-  const Buffer table = make_buffer("table", kHandle, {Expr(static_cast<int64_t>(main.buffers.size()))}, Scope::kGlobal, 8);
+  const Buffer table =
+      make_buffer("table", kHandle, {Expr(static_cast<int64_t>(main.buffers.size()))}, Scope::kGlobal, 8);
   packed_main.buffers = {table, make_buffer("dims", kInt64, {Expr(1)}, Scope::kGlobal, 8)};
   std::vector<Expr> pointers;
-  for (size_t k = 0; k < main.buffers.size(); ++k) pointers.push_back(Load::make(table, {Expr(static_cast<int64_t>(k))}));
+  for (size_t k = 0; k < main.buffers.size(); ++k)
+    pointers.push_back(Load::make(table, {Expr(static_cast<int64_t>(k))}));
   packed_main.body = Evaluate::make(Call::make_extern(kInt32, main.name, pointers));
   program.main = main;
   for (const CompiledKernel& kernel : program.kernels) {

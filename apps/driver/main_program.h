@@ -18,7 +18,8 @@ class MainProgramBuilder {
   bool try_alias(const graph::Group& group);
   /// Appends a call of kernel number `kernel`.
   void add_call(const graph::Group& group, const graph::GroupWorkload& work, int kernel);
-  /// Plans the memory, packs the weights as the kernels want them and writes `main` into the program, whose kernels are known now.
+  /// Plans the memory, packs the weights as the kernels want them and writes `main` into the program, whose kernels are
+  /// known now.
   void finish(CompiledProgram& program);
   /// main and main_packed.
   LoopProgram functions() const { return functions_; }

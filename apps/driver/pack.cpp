@@ -70,7 +70,8 @@ struct Walk {
       } else if (element == 4) {
         for (int64_t k = first; k < last; ++k, to += 4) std::memcpy(to, source + start + (k - first) * stride, 4);
       } else {
-        for (int64_t k = first; k < last; ++k, to += element) std::memcpy(to, source + start + (k - first) * stride, element);
+        for (int64_t k = first; k < last; ++k, to += element)
+          std::memcpy(to, source + start + (k - first) * stride, element);
       }
     }
     out += step.extent * element;
@@ -90,7 +91,13 @@ void pack(const graph::Constant& constant, const Layout& layout, uint8_t* out) {
     std::memcpy(out, constant.data(), constant.num_bytes());
     return;
   }
-  Walk walk{static_cast<const uint8_t*>(constant.data()), out, constant.dtype().bytes(), {}, constant.shape(), {}, layout.pad_before()};
+  Walk walk{static_cast<const uint8_t*>(constant.data()),
+            out,
+            constant.dtype().bytes(),
+            {},
+            constant.shape(),
+            {},
+            layout.pad_before()};
   walk.strides.resize(constant.shape().size());
   int64_t stride = 1;
   for (size_t d = constant.shape().size(); d-- > 0;) {
@@ -98,7 +105,8 @@ void pack(const graph::Constant& constant, const Layout& layout, uint8_t* out) {
     stride *= constant.shape()[d];
   }
   const std::vector<int64_t> physical = layout.physical_shape(constant.shape());
-  for (size_t k = 0; k < physical.size(); ++k) walk.steps.push_back({physical[k], layout.dims()[k].dim, layout.dims()[k].div});
+  for (size_t k = 0; k < physical.size(); ++k)
+    walk.steps.push_back({physical[k], layout.dims()[k].dim, layout.dims()[k].div});
   std::memset(out, 0, packed_bytes(constant, layout));
   std::vector<int64_t> index(constant.shape().size());
   walk.run(0, index);

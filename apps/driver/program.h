@@ -26,22 +26,22 @@ struct PortSpec {
 struct CompiledKernel {
   explicit CompiledKernel(Schedule schedule) : schedule(std::move(schedule)) {}
   std::string name;
-  std::vector<std::string> ops;      ///< operator names of the group
-  std::string first_node;            ///< name of the first node that uses it
-  Schedule schedule;                 ///< with the workload
+  std::vector<std::string> ops;  ///< operator names of the group
+  std::string first_node;        ///< name of the first node that uses it
+  Schedule schedule;             ///< with the workload
   LoweredKernel lowered;
-  std::string explanation;           ///< why this schedule
-  double flops = 0;                  ///< Units: floating-point operations a call
-  double bytes = 0;                  ///< Units: bytes read and written a call (each tensor once)
-  bool is_plain = false;             ///< the default schedule failed and plain loops took its place
+  std::string explanation;  ///< why this schedule
+  double flops = 0;         ///< Units: floating-point operations a call
+  double bytes = 0;         ///< Units: bytes read and written a call (each tensor once)
+  bool is_plain = false;    ///< the default schedule failed and plain loops took its place
   double schedule_ms = 0, lower_ms = 0, codegen_ms = 0;
-  std::string assembly;              ///< when asked for
+  std::string assembly;  ///< when asked for
 };
 
 /// One call of a kernel by `main`, in order.
 struct KernelCall {
   int kernel = 0;
-  std::string label;                 ///< node names, for profiles
+  std::string label;  ///< node names, for profiles
 };
 
 /// Figures of a compilation.
@@ -52,7 +52,8 @@ struct CompileStats {
 };
 
 /// Objects that define `<prefix>main` (ABI: see codegen/artifact.h; buffers: inputs, outputs, weights, arena) and
-/// `<prefix>main_packed` (the table of those pointers, and the dims: the `run` of runtime/export/abi.h), and everything they need.
+/// `<prefix>main_packed` (the table of those pointers, and the dims: the `run` of runtime/export/abi.h), and everything
+/// they need.
 struct CompiledProgram {
   std::string prefix;
   Target target;

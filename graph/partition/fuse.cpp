@@ -17,7 +17,8 @@ constexpr size_t kMaxGroupNodes = 24;
 /// Operators that move no element in row-major order: a reshape by any name.
 bool only_renames(const Node& node) {
   const std::string& op = node.op->name;
-  return node.op->fusion == FusionKind::kInjective && (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten");
+  return node.op->fusion == FusionKind::kInjective &&
+         (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten");
 }
 
 class Fuser {
@@ -33,7 +34,8 @@ class Fuser {
 
   void run() {
     // Anchors first take what follows them; then elementwise chains form; then reductions take what feeds them.
-    for (FusionKind kind : {FusionKind::kContraction, FusionKind::kReduction, FusionKind::kInjective, FusionKind::kElementwise})
+    for (FusionKind kind :
+         {FusionKind::kContraction, FusionKind::kReduction, FusionKind::kInjective, FusionKind::kElementwise})
       for (NodeId id : order_)
         if (graph_.node(id).op->fusion == kind && group_of_[id] == id && !only_renames(graph_.node(id))) grow(id);
     for (NodeId id : order_)
@@ -77,7 +79,8 @@ class Fuser {
     return nodes;
   }
 
-  /// Adds elementwise nodes behind the group while its one output only feeds them: straight chains and diamonds that close.
+  /// Adds elementwise nodes behind the group while its one output only feeds them: straight chains and diamonds that
+  /// close.
   void grow(NodeId start) {
     NodeId tail = start;
     size_t size = 1;
@@ -147,7 +150,8 @@ class Fuser {
           for (NodeId n : nodes) {
             const Node& node = graph_.node(n);
             fits = fits && node.op->fusion == FusionKind::kElementwise && node.types.size() == 1;
-            for (const Graph::Use& use : graph_.uses({n, 0})) fits = fits && use.node >= 0 && (in_group(use.node, other) || in_group(use.node, target));
+            for (const Graph::Use& use : graph_.uses({n, 0}))
+              fits = fits && use.node >= 0 && (in_group(use.node, other) || in_group(use.node, target));
           }
           if (!fits || creates_cycle(other, target)) continue;
           for (NodeId n : nodes) group_of_[n] = target;
@@ -191,7 +195,9 @@ class Fuser {
       for (size_t o = 0; o < graph_.node(id).types.size(); ++o) {
         const Value v{id, static_cast<int>(o)};
         const auto& uses = graph_.uses(v);
-        if (std::any_of(uses.begin(), uses.end(), [&](const Graph::Use& use) { return use.node < 0 || !inside.count(use.node); })) group.outputs.push_back(v);
+        if (std::any_of(uses.begin(), uses.end(),
+                        [&](const Graph::Use& use) { return use.node < 0 || !inside.count(use.node); }))
+          group.outputs.push_back(v);
       }
     }
     group.is_view = nodes.size() == 1 && only_renames(graph_.node(nodes[0]));

@@ -20,7 +20,8 @@ struct FuseOptions {
   bool enabled = true;  ///< false: one group per node
 };
 
-/// All nodes but Input and Constant in groups, producers first. `explanation` (may be null) gets a line per edge: fused, or why not.
+/// All nodes but Input and Constant in groups, producers first. `explanation` (may be null) gets a line per edge:
+/// fused, or why not.
 std::vector<Group> fuse(const Graph& graph, const FuseOptions& options = {}, std::string* explanation = nullptr);
 
 }  // namespace tensmith::graph

@@ -12,7 +12,8 @@ bool is_single_element(const Constant& constant) { return constant.num_elements(
 Tensor immediate(const Constant& constant, const std::string& name) {
   std::vector<Expr> shape;
   for (int64_t extent : constant.shape()) shape.push_back(Expr(extent));
-  const Expr value = constant.dtype().is_float() ? make_const(constant.dtype(), constant.float_at(0)) : make_const_int(constant.dtype(), constant.int_at(0));
+  const Expr value = constant.dtype().is_float() ? make_const(constant.dtype(), constant.float_at(0))
+                                                 : make_const_int(constant.dtype(), constant.int_at(0));
   return compute(name, shape, [&](const Indices&) { return value; });
 }
 
@@ -35,7 +36,9 @@ GroupWorkload make_group_workload(const Graph& graph, const Group& group, const 
   }
   for (NodeId id : group.nodes) {
     const Node& node = graph.node(id);
-    if (!node.op->compute) throw UnsupportedError("no-compute", node.name + ": operator " + node.op->name + " has no compute rule; it must be decomposed first");
+    if (!node.op->compute)
+      throw UnsupportedError("no-compute", node.name + ": operator " + node.op->name +
+                                               " has no compute rule; it must be decomposed first");
     ComputeContext context{node, {}, {}, {}};
     for (const Value& input : node.inputs) {
       context.inputs.push_back(input.given() ? tensors.at(input) : Tensor());
@@ -48,10 +51,13 @@ GroupWorkload make_group_workload(const Graph& graph, const Group& group, const 
   }
   for (const Value& output : group.outputs) {
     Tensor tensor = tensors.at(output);
-    // A rule may hand an input through, or the same tensor for two outputs: copy, so that each output is a stage of its own.
+    // A rule may hand an input through, or the same tensor for two outputs: copy, so that each output is a stage of its
+    // own.
     bool taken = tensor.stage()->stage_kind == StageKind::kPlaceholder;
     for (const Tensor& other : outputs) taken = taken || other.buffer().same_as(tensor.buffer());
-    if (taken) tensor = compute("copy" + std::to_string(outputs.size()), tensor.shape(), [&](const Indices& i) { return tensor(i); });
+    if (taken)
+      tensor =
+          compute("copy" + std::to_string(outputs.size()), tensor.shape(), [&](const Indices& i) { return tensor(i); });
     outputs.push_back(tensor);
     result.outputs.push_back(output);
   }

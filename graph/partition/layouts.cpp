@@ -18,8 +18,8 @@ Layout channels_last(int rank) {
 /// Operators whose second axis is a channel axis that every output element reads across or carries along.
 bool is_spatial(const Node& node) {
   static const std::set<std::string> kSpatial = {
-      "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "Resize", "Upsample", "LRN", "BatchNormalization",
-      "DepthToSpace", "SpaceToDepth",
+      "Conv",   "ConvTranspose", "MaxPool", "AveragePool",        "GlobalAveragePool", "GlobalMaxPool", "LpPool",
+      "Resize", "Upsample",      "LRN",     "BatchNormalization", "DepthToSpace",      "SpaceToDepth",
   };
   return kSpatial.count(node.op->name) != 0;
 }
@@ -36,10 +36,12 @@ LayoutMap choose_layouts(const Graph& graph, const std::vector<Group>& groups, c
     const int rank = node.types[0].rank();
     if (rank < 3) continue;
     bool last = is_spatial(node);
-    const bool follows = node.op->fusion == FusionKind::kElementwise || node.op->name == "Concat" || node.op->name == "Split" || node.op->name == "Slice" ||
-                         node.op->name == "Pad" || node.op->name == "ReduceMean" || node.op->name == "InstanceNormalization";
+    const bool follows = node.op->fusion == FusionKind::kElementwise || node.op->name == "Concat" ||
+                         node.op->name == "Split" || node.op->name == "Slice" || node.op->name == "Pad" ||
+                         node.op->name == "ReduceMean" || node.op->name == "InstanceNormalization";
     if (!last && follows)
-      for (const Value& input : node.inputs) last = last || (input.given() && graph.type(input).rank() == rank && layouts.count(input));
+      for (const Value& input : node.inputs)
+        last = last || (input.given() && graph.type(input).rank() == rank && layouts.count(input));
     if (!last) continue;
     for (size_t o = 0; o < node.types.size(); ++o)
       if (node.types[o].rank() == rank) layouts[{id, static_cast<int>(o)}] = channels_last(rank);
@@ -48,7 +50,8 @@ LayoutMap choose_layouts(const Graph& graph, const std::vector<Group>& groups, c
   std::set<Value> stored;
   for (const Group& group : groups)
     for (const Value& output : group.outputs) stored.insert(output);
-  for (auto it = layouts.begin(); it != layouts.end();) it = caller.count(it->first) || !stored.count(it->first) ? layouts.erase(it) : std::next(it);
+  for (auto it = layouts.begin(); it != layouts.end();)
+    it = caller.count(it->first) || !stored.count(it->first) ? layouts.erase(it) : std::next(it);
   return layouts;
 }
 

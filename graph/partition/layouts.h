@@ -10,9 +10,9 @@
 
 namespace tensmith::graph {
 
-/// Layouts by value; values that are not in the map are row-major. Graph inputs and outputs always are. Spatial operators
-/// (convolutions, pools) get and give channels last, so that the channels of one pixel are contiguous for vectors and for the
-/// reduction alike; elementwise operators keep what they get.
+/// Layouts by value; values that are not in the map are row-major. Graph inputs and outputs always are. Spatial
+/// operators (convolutions, pools) get and give channels last, so that the channels of one pixel are contiguous for
+/// vectors and for the reduction alike; elementwise operators keep what they get.
 using LayoutMap = std::map<Value, Layout>;
 LayoutMap choose_layouts(const Graph& graph, const std::vector<Group>& groups, const Target& target);
 

@@ -18,7 +18,8 @@ MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests, int64_t align
   std::map<int, int64_t> change;
   int64_t total = 0;
   for (size_t k = 0; k < requests.size(); ++k) {
-    TS_USER_CHECK(requests[k].bytes >= 0 && requests[k].bytes <= kMaxArena && !__builtin_add_overflow(total, requests[k].bytes, &total) && total <= kMaxArena,
+    TS_USER_CHECK(requests[k].bytes >= 0 && requests[k].bytes <= kMaxArena &&
+                      !__builtin_add_overflow(total, requests[k].bytes, &total) && total <= kMaxArena,
                   "arena-too-large")
         << "memory plan: tensors between kernels need more than " << kMaxArena << " bytes; use smaller dims";
     sizes[k] = (requests[k].bytes + alignment - 1) / alignment * alignment;
@@ -45,7 +46,9 @@ MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests, int64_t align
     }
     plan.offsets[k] = best >= 0 ? best : end;
     plan.arena_bytes = std::max(plan.arena_bytes, plan.offsets[k] + sizes[k]);
-    placed.insert(std::lower_bound(placed.begin(), placed.end(), k, [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; }), k);
+    placed.insert(std::lower_bound(placed.begin(), placed.end(), k,
+                                   [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; }),
+                  k);
   }
   return plan;
 }

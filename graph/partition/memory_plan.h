@@ -17,11 +17,11 @@ struct MemoryRequest {
 struct MemoryPlan {
   std::vector<int64_t> offsets;  ///< by request. Units: bytes
   int64_t arena_bytes = 0;
-  int64_t lower_bound = 0;       ///< the most that is in use at one step: no plan can need less
+  int64_t lower_bound = 0;  ///< the most that is in use at one step: no plan can need less
 };
 
-/// Offsets such that requests that are in use together do not overlap. Greedy by size, best fit. Units: bytes; every offset is a
-/// multiple of `alignment`. Errors: UserError `arena-too-large` when sizes add up beyond 2^46.
+/// Offsets such that requests that are in use together do not overlap. Greedy by size, best fit. Units: bytes; every
+/// offset is a multiple of `alignment`. Errors: UserError `arena-too-large` when sizes add up beyond 2^46.
 MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests, int64_t alignment = 64);
 
 }  // namespace tensmith::graph

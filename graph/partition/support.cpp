@@ -9,7 +9,8 @@ UnsupportedReport unsupported_nodes(const Graph& graph) {
   for (NodeId id : graph.topological_order()) {
     const Node& node = graph.node(id);
     const auto refuse = [&](std::string why_id, std::string why, std::string way_out) {
-      report.add({node.op->name, node.op->domain, node.op->since, 1, node.name, std::move(why_id), std::move(why), std::move(way_out)});
+      report.add({node.op->name, node.op->domain, node.op->since, 1, node.name, std::move(why_id), std::move(why),
+                  std::move(way_out)});
     };
     bool is_static = true;
     for (const TensorType& type : node.types)
@@ -21,7 +22,8 @@ UnsupportedReport unsupported_nodes(const Graph& graph) {
       }
     if (node.op->name == "Input" || node.op->name == "Constant" || !is_static) continue;
     if (!node.op->compute) {
-      refuse("no-compute", "the operator has no compute rule for this node", "rewrite this part of the model with other operators");
+      refuse("no-compute", "the operator has no compute rule for this node",
+             "rewrite this part of the model with other operators");
       continue;
     }
     if (!node.op->supports) continue;
@@ -31,7 +33,8 @@ UnsupportedReport unsupported_nodes(const Graph& graph) {
       context.constants.push_back(input.given() ? graph.constant(input) : nullptr);
     }
     if (const Result<void> served = node.op->supports(context); !served)
-      refuse(served.failure().id, "node '" + node.name + "': " + served.failure().message, "rewrite this part of the model with other operators");
+      refuse(served.failure().id, "node '" + node.name + "': " + served.failure().message,
+             "rewrite this part of the model with other operators");
   }
   return report;
 }

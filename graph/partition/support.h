@@ -6,8 +6,8 @@
 
 namespace tensmith::graph {
 
-/// Nodes without a compute rule, with a rule that refuses them, or with dims that are not known. Asked after the passes: what
-/// they fold or decompose needs no rule. Ids: `no-compute`, `dynamic-shape`, and those of the rules.
+/// Nodes without a compute rule, with a rule that refuses them, or with dims that are not known. Asked after the
+/// passes: what they fold or decompose needs no rule. Ids: `no-compute`, `dynamic-shape`, and those of the rules.
 UnsupportedReport unsupported_nodes(const Graph& graph);
 
 }  // namespace tensmith::graph

@@ -1,4 +1,5 @@
-/// Times kernels made from compute definitions by the default schedules against the machine's peak: `kernels [--target T] [--json F]`.
+/// Times kernels made from compute definitions by the default schedules against the machine's peak: `kernels [--target
+/// T] [--json F]`.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -23,7 +24,9 @@ namespace tensmith::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 enum class Measure { kPeak, kCycles };
 
@@ -38,11 +41,14 @@ struct Item {
   Measure measure = Measure::kPeak;
 };
 
-Tensor input(const char* name, std::vector<Expr> shape, bool constant = false) { return placeholder(name, std::move(shape), kFloat32, constant); }
+Tensor input(const char* name, std::vector<Expr> shape, bool constant = false) {
+  return placeholder(name, std::move(shape), kFloat32, constant);
+}
 
 Item matmul(int64_t m, int64_t n, int64_t k) {
   const Tensor a = input("A", {m, k}), b = input("B", {k, n}, true);
-  const Tensor c = sum("C", {m, n}, {k}, [&](const Indices& i, const Indices& r) { return a(i[0], r[0]) * b(r[0], i[1]); });
+  const Tensor c =
+      sum("C", {m, n}, {k}, [&](const Indices& i, const Indices& r) { return a(i[0], r[0]) * b(r[0], i[1]); });
   const std::string name = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
   return {"matmul", name, make_workload("matmul", {a, b}, {c}), {}, {}, 2.0 * static_cast<double>(m * n * k)};
 }
@@ -54,7 +60,8 @@ struct Conv {
 Item conv(const Conv& s, bool depthwise) {
   const int64_t pad = s.kernel / 2, out = (s.size + 2 * pad - s.kernel) / s.stride + 1;
   const int64_t o = depthwise ? s.c : s.o;
-  const Tensor x = input("X", {1, s.c, s.size, s.size}), w = input("W", {o, depthwise ? 1 : s.c, s.kernel, s.kernel}, true);
+  const Tensor x = input("X", {1, s.c, s.size, s.size}),
+               w = input("W", {o, depthwise ? 1 : s.c, s.kernel, s.kernel}, true);
   const auto row = [&](const Indices& i, const Indices& r, int d) { return i[d] * s.stride + r[d - 1] - pad; };
   const auto inside = [&](const Expr& e) { return e >= 0 && e < s.size; };
   // Reduce axes: channel, y, x.
@@ -63,17 +70,23 @@ Item conv(const Conv& s, bool depthwise) {
       [&](const Indices& i, const Indices& r) {
         return x(i[0], depthwise ? i[1] : r[0], row(i, r, 2), row(i, r, 3)) * w(i[1], r[0], r[1], r[2]);
       },
-      pad ? std::function<Expr(const Indices&, const Indices&)>([&](const Indices& i, const Indices& r) { return inside(row(i, r, 2)) && inside(row(i, r, 3)); })
+      pad ? std::function<Expr(const Indices&, const Indices&)>(
+                [&](const Indices& i, const Indices& r) { return inside(row(i, r, 2)) && inside(row(i, r, 3)); })
           : nullptr);
   const Layout last = Layout::permuted({0, 2, 3, 1});
-  const std::string name = std::to_string(s.kernel) + "x" + std::to_string(s.kernel) + " s" + std::to_string(s.stride) + " " + std::to_string(s.c) + "->" + std::to_string(o) + " @" +
-                           std::to_string(s.size);
+  const std::string name = std::to_string(s.kernel) + "x" + std::to_string(s.kernel) + " s" + std::to_string(s.stride) +
+                           " " + std::to_string(s.c) + "->" + std::to_string(o) + " @" + std::to_string(s.size);
   // Work on padding is not counted: it is skipped.
   double taps = 0;
   for (int64_t p = 0; p < out; ++p)
     for (int64_t k = 0; k < s.kernel; ++k) taps += p * s.stride + k - pad >= 0 && p * s.stride + k - pad < s.size;
   const double flops = 2.0 * static_cast<double>(o) * (depthwise ? 1.0 : static_cast<double>(s.c)) * taps * taps;
-  return {depthwise ? "depthwise" : "convolution", name, make_workload("conv", {x, w}, {y}), {last, Layout()}, {last}, flops};
+  return {depthwise ? "depthwise" : "convolution",
+          name,
+          make_workload("conv", {x, w}, {y}),
+          {last, Layout()},
+          {last},
+          flops};
 }
 
 std::vector<Item> vector_items() {
@@ -83,28 +96,63 @@ std::vector<Item> vector_items() {
   const auto one = [](double v) { return make_const(kFloat32, v); };
   {
     const Tensor x = input("X", {384, keys});
-    const Tensor top = reduce("m", {384}, {keys}, max_reducer(kFloat32), [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); });
-    const Tensor e = compute("e", {384, keys}, [&](const Indices& i) { return call(Intrinsic::kExp, {x(i[0], i[1]) - top(i[0])}); });
+    const Tensor top = reduce("m", {384}, {keys}, max_reducer(kFloat32),
+                              [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); });
+    const Tensor e =
+        compute("e", {384, keys}, [&](const Indices& i) { return call(Intrinsic::kExp, {x(i[0], i[1]) - top(i[0])}); });
     const Tensor total = sum("s", {384}, {keys}, [&](const Indices& i, const Indices& r) { return e(i[0], r[0]); });
     const Tensor scale = compute("r", {384}, [&](const Indices& i) { return one(1) / total(i[0]); });
     const Tensor y = compute("Y", {384, keys}, [&](const Indices& i) { return e(i[0], i[1]) * scale(i[0]); });
-    items.push_back({"vector", "softmax, rows of 128", make_workload("softmax", {x}, {y}), {}, {}, 0, 384.0 * keys, 16.2, Measure::kCycles});
+    items.push_back({"vector",
+                     "softmax, rows of 128",
+                     make_workload("softmax", {x}, {y}),
+                     {},
+                     {},
+                     0,
+                     384.0 * keys,
+                     16.2,
+                     Measure::kCycles});
   }
   {
     const Tensor x = input("X", {rows, columns}), g = input("g", {columns}, true), b = input("b", {columns}, true);
-    const Tensor mean = compute("mean", {rows}, [s = sum("s", {rows}, {columns}, [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); }), &one](const Indices& i) {
-      return s(i[0]) * one(1.0 / columns);
+    const Tensor mean =
+        compute("mean", {rows},
+                [s = sum("s", {rows}, {columns}, [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); }),
+                 &one](const Indices& i) { return s(i[0]) * one(1.0 / columns); });
+    const Tensor q = sum("q", {rows}, {columns}, [&](const Indices& i, const Indices& r) {
+      return (x(i[0], r[0]) - mean(i[0])) * (x(i[0], r[0]) - mean(i[0]));
     });
-    const Tensor q = sum("q", {rows}, {columns}, [&](const Indices& i, const Indices& r) { return (x(i[0], r[0]) - mean(i[0])) * (x(i[0], r[0]) - mean(i[0])); });
-    const Tensor inv = compute("inv", {rows}, [&](const Indices& i) { return one(1) / call(Intrinsic::kSqrt, {q(i[0]) * one(1.0 / columns) + one(1e-5)}); });
-    const Tensor y = compute("Y", {rows, columns}, [&](const Indices& i) { return (x(i[0], i[1]) - mean(i[0])) * inv(i[0]) * g(i[1]) + b(i[1]); });
-    items.push_back({"vector", "layer norm, rows of 768", make_workload("layer_norm", {x, g, b}, {y}), {}, {}, 0, all, 6.4, Measure::kCycles});
+    const Tensor inv = compute("inv", {rows}, [&](const Indices& i) {
+      return one(1) / call(Intrinsic::kSqrt, {q(i[0]) * one(1.0 / columns) + one(1e-5)});
+    });
+    const Tensor y = compute("Y", {rows, columns}, [&](const Indices& i) {
+      return (x(i[0], i[1]) - mean(i[0])) * inv(i[0]) * g(i[1]) + b(i[1]);
+    });
+    items.push_back({"vector",
+                     "layer norm, rows of 768",
+                     make_workload("layer_norm", {x, g, b}, {y}),
+                     {},
+                     {},
+                     0,
+                     all,
+                     6.4,
+                     Measure::kCycles});
   }
   const auto elementwise = [&](const char* name, double cycles, const std::function<Expr(Expr)>& f) {
     const Tensor x = input("X", {8192});
-    items.push_back({"vector", name, make_workload("elementwise", {x}, {compute("Y", {8192}, [&](const Indices& i) { return f(x(i[0])); })}), {}, {}, 0, 8192, cycles, Measure::kCycles});
+    items.push_back(
+        {"vector",
+         name,
+         make_workload("elementwise", {x}, {compute("Y", {8192}, [&](const Indices& i) { return f(x(i[0])); })}),
+         {},
+         {},
+         0,
+         8192,
+         cycles,
+         Measure::kCycles});
   };
-  elementwise("GELU (erf)", 18.2, [&](Expr x) { return x * one(0.5) * (one(1) + call(Intrinsic::kErf, {x * one(0.7071067811865476)})); });
+  elementwise("GELU (erf)", 18.2,
+              [&](Expr x) { return x * one(0.5) * (one(1) + call(Intrinsic::kErf, {x * one(0.7071067811865476)})); });
   elementwise("sigmoid", 14.4, [](Expr x) { return call(Intrinsic::kSigmoid, {x}); });
   elementwise("exp", 10.8, [](Expr x) { return call(Intrinsic::kExp, {x}); });
   elementwise("tanh", 12.2, [](Expr x) { return call(Intrinsic::kTanh, {x}); });
@@ -118,10 +166,14 @@ std::vector<Item> all_items() {
   items.push_back(matmul(128, 3072, 768));
   items.push_back(matmul(128, 768, 3072));
   items.push_back(matmul(1024, 1024, 1024));
-  for (const Conv& c : {Conv{64, 56, 64, 3, 1}, Conv{128, 28, 128, 3, 1}, Conv{256, 14, 256, 3, 1}, Conv{512, 7, 512, 3, 1}, Conv{128, 56, 128, 3, 2}, Conv{64, 56, 256, 1, 1},
-                        Conv{256, 56, 64, 1, 1}, Conv{512, 28, 128, 1, 1}, Conv{256, 14, 1024, 1, 1}, Conv{1024, 14, 256, 1, 1}, Conv{512, 7, 2048, 1, 1}, Conv{2048, 7, 512, 1, 1}})
+  for (const Conv& c :
+       {Conv{64, 56, 64, 3, 1}, Conv{128, 28, 128, 3, 1}, Conv{256, 14, 256, 3, 1}, Conv{512, 7, 512, 3, 1},
+        Conv{128, 56, 128, 3, 2}, Conv{64, 56, 256, 1, 1}, Conv{256, 56, 64, 1, 1}, Conv{512, 28, 128, 1, 1},
+        Conv{256, 14, 1024, 1, 1}, Conv{1024, 14, 256, 1, 1}, Conv{512, 7, 2048, 1, 1}, Conv{2048, 7, 512, 1, 1}})
     items.push_back(conv(c, false));
-  for (const Conv& c : {Conv{32, 112, 0, 3, 1}, Conv{144, 56, 0, 3, 1}, Conv{192, 28, 0, 3, 1}, Conv{576, 14, 0, 3, 1}, Conv{960, 7, 0, 3, 1}}) items.push_back(conv(c, true));
+  for (const Conv& c : {Conv{32, 112, 0, 3, 1}, Conv{144, 56, 0, 3, 1}, Conv{192, 28, 0, 3, 1}, Conv{576, 14, 0, 3, 1},
+                        Conv{960, 7, 0, 3, 1}})
+    items.push_back(conv(c, true));
   for (Item& item : vector_items()) items.push_back(std::move(item));
   return items;
 }
@@ -145,14 +197,18 @@ class Runner {
         elements *= value;
       }
       memory_.emplace_back(elements + 64);
-      for (int64_t k = 0; k < elements; ++k) memory_.back()[k] = static_cast<float>(std::sin(0.37 * static_cast<double>(k % 1000)));
-      pointers_.push_back(memory_.back().data() + (64 - (reinterpret_cast<uintptr_t>(memory_.back().data()) & 63)) / 4 % 16);
+      for (int64_t k = 0; k < elements; ++k)
+        memory_.back()[k] = static_cast<float>(std::sin(0.37 * static_cast<double>(k % 1000)));
+      pointers_.push_back(memory_.back().data() +
+                          (64 - (reinterpret_cast<uintptr_t>(memory_.back().data()) & 63)) / 4 % 16);
     }
   }
   void run() {
     using P = void*;
     P* p = pointers_.data();
-    const auto call = [&]<typename... T>(T... args) { reinterpret_cast<int32_t (*)(const tensmith_context*, T...)>(function_)(&context_, args...); };
+    const auto call = [&]<typename... T>(T... args) {
+      reinterpret_cast<int32_t (*)(const tensmith_context*, T...)>(function_)(&context_, args...);
+    };
     switch (pointers_.size()) {
       case 2: return call(p[0], p[1]);
       case 3: return call(p[0], p[1], p[2]);
@@ -195,7 +251,8 @@ int main_with(const Target& target, const std::string& filter, const std::string
     return 5;
   }
   const double peak = peak_flops(target.vector_bits), hz = clock_hz();
-  std::printf("%s, %s: peak %.1f GFLOP/s a thread, clock %.2f GHz\n", host_cpu_model().c_str(), to_string(target).c_str(), peak / 1e9, hz / 1e9);
+  std::printf("%s, %s: peak %.1f GFLOP/s a thread, clock %.2f GHz\n", host_cpu_model().c_str(),
+              to_string(target).c_str(), peak / 1e9, hz / 1e9);
   std::printf("%-12s %-28s %10s %10s %9s %9s\n", "group", "kernel", "ms", "of peak", "2 threads", "compile");
   Json rows = Json::array();
   for (const Item& item : all_items()) {
@@ -209,9 +266,15 @@ int main_with(const Target& target, const std::string& filter, const std::string
     double figure = 0;
     if (item.measure == Measure::kPeak) figure = item.flops / (ms * 1e-3) / now;
     else figure = item.cycles_per_16 / (ms * 1e-3 * hz / item.elements * 16);
-    std::printf("%-12s %-28s %10.4f %9.3f%s %9.2f %7.1fms\n", item.group.c_str(), item.name.c_str(), ms, figure, item.measure == Measure::kPeak ? " " : "*", two, one.compile_ms());
+    std::printf("%-12s %-28s %10.4f %9.3f%s %9.2f %7.1fms\n", item.group.c_str(), item.name.c_str(), ms, figure,
+                item.measure == Measure::kPeak ? " " : "*", two, one.compile_ms());
     std::fflush(stdout);
-    rows.push_back({{"group", item.group}, {"kernel", item.name}, {"ms", ms}, {item.measure == Measure::kPeak ? "fraction_of_peak" : "of_notes_cycles", figure}, {"speedup_2_threads", two}, {"compile_ms", one.compile_ms()}});
+    rows.push_back({{"group", item.group},
+                    {"kernel", item.name},
+                    {"ms", ms},
+                    {item.measure == Measure::kPeak ? "fraction_of_peak" : "of_notes_cycles", figure},
+                    {"speedup_2_threads", two},
+                    {"compile_ms", one.compile_ms()}});
   }
   std::printf("* cycles of notes/cpu.md section 5 over ours\n");
   if (json_file.empty()) return 0;

@@ -3,8 +3,8 @@
 
 namespace tensmith::bench {
 
-/// Units: float32 operations a second of one thread, from independent vector FMAs of `vector_bits`; best of several windows of
-/// about a millisecond. x86-64 only; elsewhere 0.
+/// Units: float32 operations a second of one thread, from independent vector FMAs of `vector_bits`; best of several
+/// windows of about a millisecond. x86-64 only; elsewhere 0.
 double peak_flops(int vector_bits);
 /// Units: cycles a second, from a chain of dependent additions.
 double clock_hz();

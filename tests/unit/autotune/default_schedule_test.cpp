@@ -27,7 +27,8 @@ TEST(RegisterTile, FitsTheRegisters) {
         const RegisterTile tile = choose_register_tile(problem, target);
         EXPECT_GE(tile.rows, 1);
         EXPECT_LE(tile.rows, rows);
-        EXPECT_LE(tile.rows * tile.vectors + tile.vectors + 1, target.vector_registers) << name << " " << rows << "x" << columns;
+        EXPECT_LE(tile.rows * tile.vectors + tile.vectors + 1, target.vector_registers)
+            << name << " " << rows << "x" << columns;
         EXPECT_LE(tile.efficiency, 1.0);
       }
   }
@@ -78,7 +79,8 @@ TEST_P(DefaultSchedule, ChannelsLastConvolutions) {
   request.target = target_of(GetParam().target);
   request.threads = GetParam().threads;
   const Layout last = Layout::permuted({0, 2, 3, 1});
-  for (const ConvShape& shape : {ConvShape{1, 3, 9, 11, 20, 3, 1, 1}, ConvShape{2, 17, 7, 7, 33, 1, 1, 0}, ConvShape{1, 5, 15, 16, 8, 5, 2, 2}}) {
+  for (const ConvShape& shape : {ConvShape{1, 3, 9, 11, 20, 3, 1, 1}, ConvShape{2, 17, 7, 7, 33, 1, 1, 0},
+                                 ConvShape{1, 5, 15, 16, 8, 5, 2, 2}}) {
     request.input_layouts = {last, Layout()};
     request.output_layouts = {last};
     for (const Workload& workload : {conv_workload(shape), depthwise_workload(shape)}) {
@@ -90,7 +92,8 @@ TEST_P(DefaultSchedule, ChannelsLastConvolutions) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, DefaultSchedule,
-                         testing::Values(Setting{"znver3", 1}, Setting{"znver3", 2}, Setting{"sapphirerapids", 1}, Setting{"x86-64-v2", 1}),
+                         testing::Values(Setting{"znver3", 1}, Setting{"znver3", 2}, Setting{"sapphirerapids", 1},
+                                         Setting{"x86-64-v2", 1}),
                          [](const testing::TestParamInfo<Setting>& info) {
                            std::string name = info.param.target;
                            for (char& c : name)

@@ -29,7 +29,9 @@ graph::Graph small_net() {
   const graph::Value x = edit.add_input("x", graph::static_type(kFloat32, {1, 3, 9, 9}));
   graph::AttrMap conv;
   conv.set("pads", std::vector<int64_t>{1, 1, 1, 1});
-  const auto add = [&](const char* op, std::vector<graph::Value> inputs, graph::AttrMap attrs = {}) { return graph::Value{edit.add(op, std::move(inputs), std::move(attrs)), 0}; };
+  const auto add = [&](const char* op, std::vector<graph::Value> inputs, graph::AttrMap attrs = {}) {
+    return graph::Value{edit.add(op, std::move(inputs), std::move(attrs)), 0};
+  };
   graph::Value v = add("Conv", {x, weights({8, 3, 3, 3}), weights({8})}, conv);
   v = add("Relu", {v});
   v = add("GlobalAveragePool", {v});
@@ -68,14 +70,16 @@ TEST(Driver, AllLevelsAndThreadsAgree) {
   for (int level : {1, 2, 3})
     for (int threads : {1, 2}) {
       const std::vector<float> other = compile_and_run(level, threads);
-      for (size_t k = 0; k < plain.size(); ++k) EXPECT_NEAR(other[k], plain[k], 1e-6) << "-O" << level << " element " << k;
+      for (size_t k = 0; k < plain.size(); ++k)
+        EXPECT_NEAR(other[k], plain[k], 1e-6) << "-O" << level << " element " << k;
     }
 }
 
 TEST(Driver, NoKernelNeedsPlainLoops) {
   graph::Graph g = small_net();
   const CompiledProgram program = compile_graph(g, {});
-  for (const CompiledKernel& kernel : program.kernels) EXPECT_FALSE(kernel.is_plain) << kernel.name << ": " << kernel.explanation;
+  for (const CompiledKernel& kernel : program.kernels)
+    EXPECT_FALSE(kernel.is_plain) << kernel.name << ": " << kernel.explanation;
 }
 
 TEST(Export, SameInputGivesTheSameBytes) {
@@ -97,7 +101,8 @@ TEST(Export, SameInputGivesTheSameBytes) {
 int build_and_run(const TempDir& folder, const std::string& source, const std::string& flags) {
   std::ofstream(folder.file("main.c")) << source;
   const std::string dir = folder.path();
-  const std::string build = "gcc -std=c99 -Wall -Wextra -Werror -I" + dir + " " + folder.file("main.c") + " -o " + folder.file("main") + " -L" + dir + " " + flags + " -Wl,-rpath," + dir;
+  const std::string build = "gcc -std=c99 -Wall -Wextra -Werror -I" + dir + " " + folder.file("main.c") + " -o " +
+                            folder.file("main") + " -L" + dir + " " + flags + " -Wl,-rpath," + dir;
   if (std::system(build.c_str()) != 0) return -1;
   return std::system(folder.file("main").c_str());
 }
@@ -143,7 +148,9 @@ TEST(Export, TwoArchivesInOneProgram) {
   std::string both = kMain;
   const std::string include = "#include \"small.h\"";
   both.replace(both.find(include), include.size(),
-               include + "\n#include \"other.h\"\nstatic int other_fails(void) { tensmith_instance* i = 0; int code = other_create(0, &i); other_destroy(i); return code; }");
+               include +
+                   "\n#include \"other.h\"\nstatic int other_fails(void) { tensmith_instance* i = 0; int code = "
+                   "other_create(0, &i); other_destroy(i); return code; }");
   const std::string create = "  if (small_create";
   both.replace(both.find(create), create.size(), "  if (other_fails()) return 4;\n" + create);
   EXPECT_EQ(build_and_run(folder, both, "-lsmall -lother -lpthread -lm"), 0);
@@ -197,7 +204,8 @@ TEST(MemoryPlan, NoOverlapAmongTheLiving) {
       EXPECT_LE(plan.offsets[a] + requests[a].bytes, plan.arena_bytes);
       for (size_t b = a + 1; b < requests.size(); ++b) {
         const bool together = requests[a].first <= requests[b].last && requests[b].first <= requests[a].last;
-        const bool apart = plan.offsets[a] + requests[a].bytes <= plan.offsets[b] || plan.offsets[b] + requests[b].bytes <= plan.offsets[a];
+        const bool apart = plan.offsets[a] + requests[a].bytes <= plan.offsets[b] ||
+                           plan.offsets[b] + requests[b].bytes <= plan.offsets[a];
         EXPECT_TRUE(!together || apart || requests[a].bytes == 0 || requests[b].bytes == 0);
       }
     }
