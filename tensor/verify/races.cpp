@@ -16,7 +16,7 @@ using simplifier::ValueKind;
 namespace {
 
 constexpr int kMaxDepth = 12;            // of splits of one equation
-constexpr size_t kMaxPairs = 200000;     // beyond, the loop counts as not provable
+constexpr size_t kMaxPairs = 20000;     // beyond, the loop counts as not provable
 
 const VarNode* node_of(const Var& var) { return static_cast<const VarNode*>(var.get()); }
 
@@ -32,7 +32,8 @@ std::string RaceChecker::check(const For& loop) {
     return true;
   });
   visit(loop.body, [&](const Stmt& s) {
-    if (const auto* store = s.as<Store>(); store && !local.count(store->buffer.get())) written_.insert(store->buffer.get());
+    if (const auto* store = s.as<Store>(); store && !local.count(store->buffer.get()) && written_.insert(store->buffer.get()).second)
+      written_order_.push_back(store->buffer.get());
     return true;
   });
   if (written_.empty()) return {};
@@ -48,14 +49,19 @@ std::string RaceChecker::check(const For& loop) {
     return (access.write ? "store to " : "load from ") + text + "]";
   };
   size_t pairs = 0;
-  for (size_t i = 0; i < accesses_.size(); ++i)
-    for (size_t j = i; j < accesses_.size(); ++j) {
-      const Access &a = accesses_[i], &b = accesses_[j];
-      if (a.buffer != b.buffer || !(a.write || b.write)) continue;
-      if (++pairs <= kMaxPairs && disjoint(a, b)) continue;
-      return "parallel loop " + loop.var.name() + ": expected iterations that touch different elements, got " + in_words(a) +
-             (i == j ? " in every iteration" : " and " + in_words(b)) + "; make the loop serial or index by it";
-    }
+  for (const BufferNode* buffer : written_order_) {
+    std::vector<const Access*> here;
+    for (const Access& access : accesses_)
+      if (access.buffer == buffer) here.push_back(&access);
+    if (all_disjoint(here)) continue;
+    for (size_t i = 0; i < here.size(); ++i)
+      for (size_t j = i; j < here.size(); ++j) {
+        const Access &a = *here[i], &b = *here[j];
+        if (!(a.write || b.write) || (++pairs <= kMaxPairs && disjoint(a, b))) continue;
+        return "parallel loop " + loop.var.name() + ": expected iterations that touch different elements, got " + in_words(a) +
+               (i == j ? " in every iteration" : " and " + in_words(b)) + "; make the loop serial or index by it";
+      }
+  }
   return {};
 }
 
@@ -165,20 +171,18 @@ void RaceChecker::add_access(const Buffer& buffer, const std::vector<Expr>& indi
       index = scalar ? scalar : index;  // a vector index counts as unknown below
     }
   }
-  for (const Access& known : accesses_)
-    if (known.buffer == access.buffer && known.write == write && known.indices == access.indices && known.pinned == access.pinned) return;
+  for (Access& known : accesses_)
+    if (known.buffer == access.buffer && known.indices == access.indices && known.pinned == access.pinned) {
+      known.write |= write;
+      return;
+    }
   accesses_.push_back(std::move(access));
 }
 
-bool RaceChecker::disjoint(const Access& a, const Access& b) {
-  if (a.indices.size() != b.indices.size()) return false;
-  if (a.pinned && a.pinned == b.pinned) return true;  // one iteration
-  const Engine::Scope scope(engine_);
-  SymbolicBounds bounds(engine_);
+void RaceChecker::run_over(SymbolicBounds& bounds, std::initializer_list<const Access*> accesses) {
   bounds.set(parallel_, {first_, last_});
   inner_.clear();
-  equal_.clear();
-  for (const Access* access : {&a, &b})
+  for (const Access* access : accesses)
     for (const Inner& inner : access->inner) {
       engine_.bind_interval(node_of(inner.var), engine_.index(0), inner.last);
       Value* value = engine_.var_value(node_of(inner.var));
@@ -186,6 +190,77 @@ bool RaceChecker::disjoint(const Access& a, const Access& b) {
       inner_.insert(value);
     }
   bounds_ = &bounds;
+}
+
+/// All pairs at once: where every access has the same functions of p in a dimension, and the rest of the index stays in one
+/// range, one equation says it for all. This is the usual case, and pairs are many when loops were unrolled.
+bool RaceChecker::all_disjoint(const std::vector<const Access*>& accesses) {
+  equal_.clear();
+  const size_t rank = accesses[0]->indices.size();
+  for (size_t dimension = 0; dimension < rank; ++dimension) {
+    Linear shared;  // functions of p and what stays the same
+    Value *lo = nullptr, *hi = nullptr;
+    bool usable = true;
+    for (const Access* access : accesses) {
+      usable = usable && access->indices.size() == rank && !access->pinned;
+      Value* index = usable ? access->indices[dimension] : nullptr;
+      if (!index || index->dtype != kInt64 || !engine_.exact(index)) {
+        usable = false;
+        break;
+      }
+      const Engine::Scope scope(engine_);
+      SymbolicBounds bounds(engine_);
+      run_over(bounds, {access});
+      Linear common, rest;
+      const Linear form(index);
+      rest.constant = form.constant;
+      for (const Term& term : form.terms) {
+        const bool free = (term.value->flags & kHasLoad) || mentions_inner(term.value);
+        (free ? rest : common).add(term.value, term.coefficient);
+      }
+      const SymbolicBounds::Ends ends = bounds.of(engine_.sum(rest));
+      common.add(shared, access == accesses[0] ? 0 : -1);
+      usable = ends.lo && ends.hi && (access == accesses[0] || common.terms.empty());
+      if (!usable) break;
+      if (access == accesses[0]) shared = common;
+      lo = lo ? engine_.binary(BinaryOp::kMin, lo, ends.lo) : ends.lo;
+      hi = hi ? engine_.binary(BinaryOp::kMax, hi, ends.hi) : ends.hi;
+    }
+    if (!usable) continue;
+    const Engine::Scope scope(engine_);
+    SymbolicBounds bounds(engine_);
+    run_over(bounds, {});
+    std::vector<Item> items;
+    for (const Term& term : shared.terms) add_item(items, term.value, term.coefficient, /*difference=*/true);
+    if (lo != hi) items.push_back({1, nullptr, engine_.sub(lo, hi), engine_.sub(hi, lo), nullptr});
+    impossible(items, 0, 0);
+  }
+  const Engine::Scope scope(engine_);
+  SymbolicBounds bounds(engine_);
+  run_over(bounds, {});
+  close_over();
+  return is_known(parallel_);
+}
+
+bool RaceChecker::mentions_inner(Value* value) {
+  std::unordered_set<Value*> looked_at;
+  const auto look = [&](auto& self, Value* v) -> bool {
+    if (!looked_at.insert(v).second) return false;
+    if (inner_.count(v)) return true;
+    for (uint32_t i = 0; i < v->count; ++i)
+      if (self(self, v->kids[i])) return true;
+    return false;
+  };
+  return look(look, value);
+}
+
+bool RaceChecker::disjoint(const Access& a, const Access& b) {
+  if (a.indices.size() != b.indices.size()) return false;
+  if (a.pinned && a.pinned == b.pinned) return true;  // one iteration
+  const Engine::Scope scope(engine_);
+  SymbolicBounds bounds(engine_);
+  run_over(bounds, {&a, &b});
+  equal_.clear();
   for (size_t i = 0; i < a.indices.size(); ++i)
     if (impossible(a, b, i)) return true;
   close_over();
@@ -222,15 +297,7 @@ void RaceChecker::add_item(std::vector<Item>& items, Value* atom, int64_t coeffi
     const bool known = ends.lo && ends.hi;
     item.lo = known ? engine_.sub(ends.lo, ends.hi) : nullptr;
     item.hi = known ? engine_.sub(ends.hi, ends.lo) : nullptr;
-    bool of_inner = (core->flags & kHasLoad) != 0;
-    std::unordered_set<Value*> looked_at;
-    const auto look = [&](auto& self, Value* v) -> void {
-      if (of_inner || !looked_at.insert(v).second) return;
-      of_inner = inner_.count(v) != 0;
-      for (uint32_t i = 0; i < v->count; ++i) self(self, v->kids[i]);
-    };
-    look(look, core);
-    if (!of_inner) item.atom = core;
+    if (!(core->flags & kHasLoad) && !mentions_inner(core)) item.atom = core;
   }
   items.push_back(item);
 }

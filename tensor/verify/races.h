@@ -51,7 +51,10 @@ class RaceChecker {
   void collect(const Expr& e);
   void under(const Expr& condition, bool truth, const std::function<void()>& branch);
   void add_access(const Buffer& buffer, const std::vector<Expr>& indices, bool write);
+  bool all_disjoint(const std::vector<const Access*>& accesses);
   bool disjoint(const Access& a, const Access& b);
+  void run_over(simplifier::SymbolicBounds& bounds, std::initializer_list<const Access*> accesses);
+  bool mentions_inner(Value* value);
   /// Draws from equal indices in a dimension what follows for p; true when they cannot be equal.
   bool impossible(const Access& a, const Access& b, size_t dimension);
   /// The same for items + constant == 0.
@@ -67,6 +70,7 @@ class RaceChecker {
   Value* parallel_ = nullptr;
   Value *first_ = nullptr, *last_ = nullptr;  // bounds of p
   std::unordered_set<const BufferNode*> written_;  // from outside and stored to in the loop
+  std::vector<const BufferNode*> written_order_;
   std::unordered_set<const ExprNode*> seen_;
   std::vector<Inner> around_;  // the inner loops around the place that is looked at
   std::optional<int64_t> pinned_;
