@@ -77,6 +77,23 @@ std::vector<int> ScheduleDraft::storage_order(const StageState& s) const {
   return order;
 }
 
+void ScheduleDraft::vectorize_loop(const std::string& name, const std::string& loop, const Expr& extent, int lanes) {
+  constexpr int kVectors = 4;
+  const int64_t size = size_of(extent);
+  int64_t known;
+  if (size >= kVectors * lanes) {
+    schedule.split(name, loop, kVectors * lanes, loop + ".o", loop + ".i");
+    schedule.split(name, loop + ".i", lanes, loop + ".v", loop + ".l");
+    schedule.unroll(name, loop + ".v");
+    schedule.vectorize(name, loop + ".l");
+  } else if (size > lanes) {
+    schedule.split(name, loop, lanes, loop + ".o", loop + ".l");
+    schedule.vectorize(name, loop + ".l");
+  } else if (size > 1 && as_const_int(extent, &known)) {
+    schedule.vectorize(name, loop);
+  }
+}
+
 std::string ScheduleDraft::parallelize(const std::string& name, const std::vector<std::string>& loops, double cycles) {
   if (loops.empty()) return {};
   if (request.threads <= 1 || cycles < kMinParallelCycles) return loops.back();

@@ -27,15 +27,8 @@ void schedule_elementwise(ScheduleDraft& draft, const std::string& name) {
     loops.push_back("piece");
     inner = "in_piece";
   }
-  if (inner_extent > 1) {
-    if (inner_extent > lanes) {
-      schedule.split(name, inner, lanes, inner + ".o", inner + ".l");
-      inner += ".l";
-    }
-    int64_t known;
-    if (inner_extent > lanes || as_const_int(draft.stage(name).stage->axes[order.back()].extent, &known))
-      schedule.vectorize(name, inner);
-  }
+  const Expr extent = inner == "in_piece" ? Expr(kPiece) : draft.stage(name).stage->axes[order.back()].extent;
+  draft.vectorize_loop(name, inner, extent, lanes);
   // Elementwise work is bound by memory: some cycles per vector.
   draft.parallelize(name, loops, points / lanes * 4);
   draft.explain(name, "elementwise, vectors of " + std::to_string(lanes) + " along " + inner);

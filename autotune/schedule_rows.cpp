@@ -148,17 +148,8 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
   all.insert(all.end(), inner.begin(), inner.end());
   schedule.reorder(name, all);
   const int lanes = draft.lanes_for(reader.stage->outputs[0]->dtype);
-  if (!inner.empty()) {
-    const std::string last = inner.back();
-    const int axis = order.back();
-    const int64_t extent = ScheduleDraft::size_of(draft.stage(name).stage->axes[axis].extent);
-    if (extent > lanes) {
-      schedule.split(name, last, lanes, last + ".o", last + ".l");
-      schedule.vectorize(name, last + ".l");
-    } else if (int64_t known; extent > 1 && as_const_int(draft.stage(name).stage->axes[axis].extent, &known)) {
-      schedule.vectorize(name, last);
-    }
-  }
+  if (!inner.empty())
+    draft.vectorize_loop(name, inner.back(), draft.stage(name).stage->axes[order.back()].extent, lanes);
   // What a row keeps between its stages lies on the thread's stack; rows too long for that run on one thread, in a
   // workspace.
   constexpr double kMaxRowBytes = 96 * 1024;
@@ -184,11 +175,7 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
     if (storage.empty()) continue;
     const StageState& s = draft.stage(stage);
     const std::string loop = s.loops[s.axis_loops[storage.back()]].name;
-    const int64_t extent = ScheduleDraft::size_of(s.stage->axes[storage.back()].extent);
-    if (extent > lanes) {
-      schedule.split(stage, loop, lanes, loop + ".o", loop + ".l");
-      schedule.vectorize(stage, loop + ".l");
-    }
+    draft.vectorize_loop(stage, loop, s.stage->axes[storage.back()].extent, lanes);
   }
   draft.explain(name, "row by row");
   return true;

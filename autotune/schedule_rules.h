@@ -33,6 +33,8 @@ class ScheduleDraft {
   void explain(const std::string& stage, const std::string& text) { explanation += stage + ": " + text + "\n"; }
   /// Axis numbers of a stage in the order of its storage, outermost first; axes of extent 1 first.
   std::vector<int> storage_order(const StageState& stage) const;
+  /// Runs a loop in vectors, four of them a turn where the extent gives as many; short tails get vectors of their own.
+  void vectorize_loop(const std::string& stage, const std::string& loop, const Expr& extent, int lanes);
   /// Runs the loops on the threads when the work is worth it: fuses them (adjacent, outermost) into one parallel loop.
   /// Returns the name of the innermost of them as it is called afterwards.
   std::string parallelize(const std::string& stage, const std::vector<std::string>& loops, double cycles);

@@ -139,11 +139,11 @@ std::vector<Item> vector_items() {
                      Measure::kCycles});
   }
   const auto elementwise = [&](const char* name, double cycles, const std::function<Expr(Expr)>& f) {
-    const Tensor x = input("X", {8192});
+    const Tensor x = input("X", {4096});
     items.push_back(
         {"vector",
          name,
-         make_workload("elementwise", {x}, {compute("Y", {8192}, [&](const Indices& i) { return f(x(i[0])); })}),
+         make_workload("elementwise", {x}, {compute("Y", {4096}, [&](const Indices& i) { return f(x(i[0])); })}),
          {},
          {},
          0,
