@@ -79,7 +79,9 @@ bool NestBuilder::stays_inside(const NestInstance& in, int loop) {
   const LoopRelation* used = stage(in.stage).consumer_of(loop);
   if (!used) return true;
   if (used->kind == Kind::kFuse) return stays_inside(in, used->whole);
-  const bool exact = in.decided.count(used) || used->tail == Tail::kShiftInwards ||
+  // A loop shorter than one shifted piece reaches beyond it, under a condition.
+  const bool shifted = used->tail == Tail::kShiftInwards && can_prove(extent_of(in, used->whole) >= Expr(used->factor), facts_);
+  const bool exact = (in.decided.count(used) && !in.guarded.count(used)) || shifted ||
                      can_prove(floor_mod(extent_of(in, used->whole), Expr(used->factor)) == 0, facts_);
   return exact && stays_inside(in, used->outer) && stays_inside(in, used->inner);
 }

@@ -1,6 +1,8 @@
 #include "schedule/lower/vectorize_loops.h"
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "runtime/base/error.h"
 #include "tensor/equal_hash.h"
@@ -18,7 +20,13 @@ bool is_vector(const Expr& e) { return e.get() && e.dtype().lanes > 1; }
 /// Widens the body of one loop.
 class Widener : public Mutator {
  public:
-  Widener(const Var& var, const Expr& min, int lanes, const Expr& tail_mask) : var_(var), ramp_(Ramp::make(min, Expr(1), lanes)), first_(min), lanes_(lanes), mask_(tail_mask) {}
+  Widener(const Var& var, const Expr& min, int lanes, const Expr& tail_mask, const Stmt& body)
+      : var_(var), ramp_(Ramp::make(min, Expr(1), lanes)), first_(min), lanes_(lanes), mask_(tail_mask), stmt_mask_(tail_mask) {
+    visit(body, [&](const Stmt& s) {
+      if (const auto* store = s.as<Store>()) stores_.push_back(store);
+      return s->kind != NodeKind::kIf && s->kind != NodeKind::kFor;
+    });
+  }
 
   Expr mutate(const Expr& e) override {
     switch (e.kind()) {
@@ -80,6 +88,15 @@ class Widener : public Mutator {
     return a && b;
   }
 
+  /// Whether the loop stores the element that is read whatever the conditions: then it may be read whatever the conditions, too,
+  /// which spares the accumulators of arg max and its like a mask that is made of their own values.
+  bool is_stored(const Load& read) const {
+    return std::any_of(stores_.begin(), stores_.end(), [&](const Store* store) {
+      return store->buffer.same_as(read.buffer) &&
+             std::equal(store->indices.begin(), store->indices.end(), read.indices.begin(), read.indices.end(), [](const Expr& a, const Expr& b) { return equal(a, b); });
+    });
+  }
+
   /// Runs `fn` with a condition added to the mask.
   template <typename F>
   auto under(const Expr& condition, F fn) {
@@ -123,7 +140,7 @@ class Widener : public Mutator {
       vector = true;
     }
     if (!vector) return changed ? Load::make(node.buffer, std::move(indices)) : e;
-    return Load::make(node.buffer, std::move(indices), mask_);
+    return Load::make(node.buffer, std::move(indices), is_stored(node) ? stmt_mask_ : mask_);
   }
 
   Expr mutate_call(const Call& node, const Expr& e) {
@@ -145,8 +162,15 @@ class Widener : public Mutator {
     const Expr cond = mutate(node.cond);
     if (!is_vector(cond)) return If::make(cond, node.then ? mutate(node.then) : Stmt(), node.otherwise ? mutate(node.otherwise) : Stmt());
     Stmt then, otherwise;
-    if (node.then) then = under(cond, [&] { return mutate(node.then); });
-    if (node.otherwise) otherwise = under(logical_not(cond), [&] { return mutate(node.otherwise); });
+    const auto branch = [&](const Expr& condition, const Stmt& s) {
+      const Expr saved = stmt_mask_;
+      stmt_mask_ = both(stmt_mask_, condition);
+      const Stmt result = under(condition, [&] { return mutate(s); });
+      stmt_mask_ = saved;
+      return result;
+    };
+    if (node.then) then = branch(cond, node.then);
+    if (node.otherwise) otherwise = branch(logical_not(cond), node.otherwise);
     return Block::make({then, otherwise});
   }
 
@@ -201,6 +225,8 @@ class Widener : public Mutator {
   const Expr ramp_, first_;
   const int lanes_;
   Expr mask_;                 // null: all lanes take part
+  Expr stmt_mask_;            // the part of it that comes from statements, not from selects
+  std::vector<const Store*> stores_;  // those of the body under no condition
   bool maybe_empty_ = false;  // a condition other than the tail's is in the mask, so possibly no lane takes part
   VarMap renamed_;
 };
@@ -224,7 +250,7 @@ Stmt vectorize_one(const For& loop) {
   const int lanes = static_cast<int>(next_power_of_two(extent));
   Expr mask;
   if (lanes != extent) mask = Ramp::make(Expr(0), Expr(1), lanes) < Broadcast::make(Expr(extent), lanes);
-  return Widener(loop.var, loop.min, lanes, mask).mutate(loop.body);
+  return Widener(loop.var, loop.min, lanes, mask, loop.body).mutate(loop.body);
 }
 
 }  // namespace

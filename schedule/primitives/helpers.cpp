@@ -48,6 +48,13 @@ Result<void> check_shift_order(const StageState& stage, const std::vector<int>& 
   return {};
 }
 
+Result<void> check_no_overlap(const StageState& stage, int loop) {
+  for (const LoopRelation& r : stage.relations)
+    if (r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kShiftInwards && stage.comes_from(loop, r.outer))
+      return Failure{"shift-overlap", "loop " + stage.loops[loop].name + " is shifted (tail=shift): two of its iterations write the same elements; use tail=peel"};
+  return {};
+}
+
 Result<void> check_no_attached(const ScheduleState& state, const StageState& stage) {
   for (const StageState& other : state.stages)
     if (other.attach == AttachKind::kAt && other.attach_stage == stage.name)

@@ -19,6 +19,9 @@ bool is_repeatable(const StageState& stage);
 /// the place where a reduction's start value is stored: its overlapping pieces would add elements twice.
 /// Errors: shift-inside-reduction.
 Result<void> check_shift_order(const StageState& stage, const std::vector<int>& order, int init_loop, int shifted = -1);
+/// Refuses a loop whose iterations overlap because it was split with tail=shift: they must run one after the other.
+/// Errors: shift-overlap.
+Result<void> check_no_overlap(const StageState& stage, int loop);
 /// Refuses a stage inside which others are computed. Errors: attach-point.
 Result<void> check_no_attached(const ScheduleState& state, const StageState& stage);
 /// Replaces reads of buffers in all stages but `except`.

@@ -13,10 +13,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
     return Failure{"loop-already-marked", "loop " + loop.name + " is already parallel, vectorized or unrolled"};
   if (loop.is_reduce)
     return Failure{"parallel-reduction", "loop " + loop.name + " is a reduction: its iterations write one element; use rfactor first"};
-  for (const LoopRelation& r : stage.relations)
-    if (r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kShiftInwards && stage.comes_from(stage.find_loop(loop.name), r.outer))
-      return Failure{"parallel-shift", "loop " + loop.name + " is shifted (tail=shift): two of its iterations write the same elements; use tail=peel"};
-  return {};
+  return check_no_overlap(stage, stage.find_loop(loop.name));
 }
 
 void apply(ScheduleState& state, const Step& step) {

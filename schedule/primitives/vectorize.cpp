@@ -11,7 +11,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const LoopVar& loop = stage.loops[stage.find_loop(step.text("loop"))];
   if (loop.kind != ForKind::kSerial)
     return Failure{"loop-already-marked", "loop " + loop.name + " is already parallel, vectorized or unrolled"};
-  return {};
+  return check_no_overlap(stage, stage.find_loop(loop.name));
 }
 
 void apply(ScheduleState& state, const Step& step) {
