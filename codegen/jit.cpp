@@ -4,10 +4,13 @@
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 #include <llvm/Object/ELF.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <vector>
 
 #include "codegen/llvm_target.h"
+#include "runtime/base/config.h"
 
 namespace tensmith {
 
@@ -51,9 +54,11 @@ class LinkContext : public jitlink::JITLinkContext {
   }
 
   llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
-    for (jitlink::Symbol* symbol : graph.defined_symbols())
-      if (symbol->hasName() && symbol->getScope() == jitlink::Scope::Default)
-        defined_[symbol->getName().str()] = symbol->getAddress().toPtr<void*>();
+    for (jitlink::Symbol* symbol : graph.defined_symbols()) {
+      if (!symbol->hasName()) continue;
+      if (symbol->getScope() == jitlink::Scope::Default) defined_[symbol->getName().str()] = symbol->getAddress().toPtr<void*>();
+      if (perf_map_ && symbol->isCallable()) tell_perf(*symbol);
+    }
     return llvm::Error::success();
   }
 
@@ -62,6 +67,17 @@ class LinkContext : public jitlink::JITLinkContext {
   }
 
  private:
+  /// perf reads lines `START SIZE NAME`, in hexadecimal, from this file after the run.
+  static void tell_perf(const jitlink::Symbol& symbol) {
+    const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
+    std::FILE* file = std::fopen(path.c_str(), "a");
+    if (!file) return;
+    std::fprintf(file, "%llx %llx %s\n", static_cast<unsigned long long>(symbol.getAddress().getValue()),
+                 static_cast<unsigned long long>(symbol.getSize()), symbol.getName().str().c_str());
+    std::fclose(file);
+  }
+
+  const bool perf_map_ = config()->perf_map;
   jitlink::JITLinkMemoryManager& memory_;
   const std::vector<const SymbolTable*>& tables_;
   SymbolTable& defined_;

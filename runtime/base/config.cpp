@@ -43,6 +43,7 @@ const Switch kTable[] = {
     {"compile-threads", "N", "", "threads for compiling, 0 for all usable cores", &Config::compile_threads},
     {"spin-us", "N", "", "microseconds that an idle worker spins before it sleeps", &Config::spin_us},
     {"huge-pages", "", "", "ask for huge pages for arenas and weights", &Config::huge_pages},
+    {"perf-map", "", "", "name loaded kernels in /tmp/perf-PID.map for perf", &Config::perf_map},
 };
 
 const Switch* find_switch(std::string_view name) {

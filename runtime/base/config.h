@@ -45,6 +45,7 @@ struct Config {
   int64_t compile_threads = 0;   ///< Threads for compiling; 0 = usable cores.
   int64_t spin_us = 1000;        ///< How long an idle worker spins before it sleeps.
   bool huge_pages = true;        ///< Ask for huge pages for arenas and weights.
+  bool perf_map = false;         ///< Name loaded kernels in /tmp/perf-PID.map, where perf looks for them.
 
   /// The environment's values on top of the defaults.
   /// Errors: bad-switch, with the variable's name.

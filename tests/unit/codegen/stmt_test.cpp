@@ -1,7 +1,11 @@
 // Control flow, calls, allocations, assertions and parallel loops.
+#include <unistd.h>
+
 #include <atomic>
 #include <thread>
 
+#include "runtime/base/config.h"
+#include "runtime/base/files.h"
 #include "tests/unit/codegen/run_code.h"
 
 namespace tensmith {
@@ -277,6 +281,25 @@ TEST(Compile, PartsCallEachOther) {
   EXPECT_EQ(out, 131);
   program.functions[2].body = Store::make(y, {Expr(0), Expr(0)}, Expr(1));
   EXPECT_THROW(compile_parts(program, Target::host(), {}, 2), InternalError);
+}
+
+TEST(Jit, NamesKernelsForPerf) {
+  const std::shared_ptr<const Config> before = config();
+  Config with_map = *before;
+  with_map.perf_map = true;
+  set_config(with_map);
+  const ObjectCode object = compile({{parallel_function()}}, Target::host());
+  const JitModule module = JitModule::load(std::span(&object, 1));
+  set_config(*before);
+  const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
+  const Result<std::string> text = read_file(path);
+  unlink(path.c_str());
+  ASSERT_TRUE(text.ok());
+  char address[32];
+  std::snprintf(address, sizeof address, "%llx ", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(module.find("rows"))));
+  EXPECT_NE(text->find(address), std::string::npos) << *text;
+  EXPECT_NE(text->find(" rows\n"), std::string::npos) << *text;
+  EXPECT_NE(text->find(" rows_i\n"), std::string::npos) << "the body of the parallel loop: " << *text;
 }
 
 TEST(Jit, NamesWhatIsMissing) {
