@@ -1,0 +1,202 @@
+#include "schedule/trace.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
+#include "schedule/primitive_def.h"
+
+namespace tensmith {
+
+namespace {
+
+constexpr const char* kSchema = "tensmith.schedule/1";
+
+Json arg_to_json(const StepArg& arg) {
+  return std::visit([](const auto& value) { return Json(value); }, arg);
+}
+
+bool is_list_of(const Json& json, bool (Json::*is_kind)() const noexcept) {
+  return json.is_array() && std::all_of(json.begin(), json.end(), [&](const Json& item) { return (item.*is_kind)(); });
+}
+
+Result<StepArg> arg_from_json(const ArgSpec& spec, const Json& json) {
+  const auto wrong = [&](const char* expected) { return Failure{"bad-trace", std::string(spec.name) + ": expected " + expected}; };
+  switch (spec.kind) {
+    case ArgKind::kInt:
+      if (!json.is_number_integer()) return wrong("a whole number");
+      return StepArg(json.get<int64_t>());
+    case ArgKind::kInts:
+      if (!is_list_of(json, &Json::is_number_integer)) return wrong("a list of whole numbers");
+      return StepArg(json.get<std::vector<int64_t>>());
+    case ArgKind::kLoops:
+      if (!is_list_of(json, &Json::is_string)) return wrong("a list of texts");
+      return StepArg(json.get<std::vector<std::string>>());
+    default:
+      if (!json.is_string()) return wrong("a text");
+      return StepArg(json.get<std::string>());
+  }
+}
+
+Result<Step> step_from_json(const Json& json) {
+  if (!json.is_object() || !json.contains("primitive") || !json["primitive"].is_string() || !json.contains("args") || !json["args"].is_object())
+    return Failure{"bad-trace", "expected an object with a text 'primitive' and an object 'args'"};
+  Step step{json["primitive"].get<std::string>(), {}};
+  const PrimitiveDef* def = find_primitive(step.primitive);
+  if (!def) return Failure{"bad-trace", unknown_primitive(step.primitive).message};
+  for (const auto& [name, value] : json["args"].items()) {
+    const auto spec = std::find_if(def->args.begin(), def->args.end(), [&](const ArgSpec& s) { return name == s.name; });
+    if (spec == def->args.end()) return Failure{"bad-trace", step.primitive + " has no argument '" + name + "'"};
+    Result<StepArg> arg = arg_from_json(*spec, value);
+    if (!arg) return Failure{arg.failure().id, step.primitive + ": " + arg.failure().message};
+    step.args.emplace_back(name, *arg);
+  }
+  return step;
+}
+
+/// The first line that differs, as `line 3: 'a' and 'b'`.
+std::string first_difference(std::string_view a, std::string_view b) {
+  for (int line = 1;; ++line) {
+    const std::string_view left = a.substr(0, a.find('\n')), right = b.substr(0, b.find('\n'));
+    if (left != right || (a.empty() && b.empty()))
+      return "line " + std::to_string(line) + ": '" + std::string(left) + "' and '" + std::string(right) + "'";
+    a.remove_prefix(std::min(left.size() + 1, a.size()));
+    b.remove_prefix(std::min(right.size() + 1, b.size()));
+  }
+}
+
+std::string cpp_string(const std::string& value) {
+  std::string out = "\"";
+  for (char c : value) {
+    if (c == '"' || c == '\\' || c == '?') (out += '\\') += c;  // '?' because of trigraphs
+    else if (static_cast<unsigned char>(c) < ' ' || c == 127) {
+      char octal[8];
+      std::snprintf(octal, sizeof octal, "\\%03o", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out += octal;
+    } else out += c;
+  }
+  return out + "\"";
+}
+
+struct CppPrinter {
+  std::string operator()(int64_t value) const { return std::to_string(value); }
+  std::string operator()(const std::string& value) const { return cpp_string(value); }
+  template <typename T>
+  std::string operator()(const std::vector<T>& values) const {
+    std::string out = "{";
+    for (const T& value : values) out += (out.size() > 1 ? ", " : "") + (*this)(value);
+    return out + "}";
+  }
+};
+
+/// As an argument of Schedule::apply, where the type has to be said.
+struct CppArgPrinter {
+  std::string operator()(int64_t value) const { return "int64_t{" + std::to_string(value) + "}"; }
+  std::string operator()(const std::string& value) const { return "std::string(" + cpp_string(value) + ")"; }
+  std::string operator()(const std::vector<int64_t>& values) const { return "std::vector<int64_t>" + CppPrinter{}(values); }
+  std::string operator()(const std::vector<std::string>& values) const { return "std::vector<std::string>" + CppPrinter{}(values); }
+};
+
+std::string cpp_of(const Step& step) {
+  // These are methods of Schedule with the schema's arguments in order.
+  static constexpr std::string_view kMethods[] = {"split",       "fuse",       "reorder", "vectorize",           "unroll",           "parallel",  "tile",
+                                                  "compute_at",  "compute_inline", "compute_root", "cache_read",  "cache_write",      "rfactor",   "decompose_reduction",
+                                                  "transform_layout", "set_scope", "storage_align", "prefetch", "pragma"};
+  const bool is_method = std::find(std::begin(kMethods), std::end(kMethods), step.primitive) != std::end(kMethods);
+  std::string out = is_method ? "s." + step.primitive + "(" : "s.apply({" + cpp_string(step.primitive) + ", {";
+  bool first = true;
+  for (const auto& [name, value] : step.args) {
+    if (!first) out += ", ";
+    first = false;
+    if (!is_method) {
+      out += "{" + cpp_string(name) + ", " + std::visit(CppArgPrinter{}, value) + "}";
+    } else if (name == "tail") {
+      static constexpr const char* kNames[] = {"kGuard", "kPeel", "kShiftInwards", "kPad"};
+      out += std::string("tensmith::Tail::") + kNames[static_cast<int>(*parse_tail(std::get<std::string>(value)))];
+    } else {
+      out += std::visit(CppPrinter{}, value);
+    }
+  }
+  return out + (is_method ? ");" : "}});");
+}
+
+}  // namespace
+
+Trace trace_of(const Schedule& schedule) { return {to_text(schedule.workload()), schedule.steps()}; }
+
+std::string trace_to_json(const Trace& trace) {
+  Json json;
+  json["schema"] = kSchema;
+  json["workload"] = trace.workload;
+  json["steps"] = Json::array();
+  for (const Step& step : trace.steps) {
+    Json args = Json::object();
+    for (const auto& [name, value] : step.args) args[name] = arg_to_json(value);
+    json["steps"].push_back({{"primitive", step.primitive}, {"args", args}});
+  }
+  return json_text(json);
+}
+
+Result<Trace> trace_from_json(std::string_view text) {
+  const Result<Json> parsed = parse_json(text);
+  if (!parsed) return parsed.failure();
+  const Json& json = *parsed;
+  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string())
+    return Failure{"trace-schema", std::string("schedule: expected an object with \"schema\": \"") + kSchema + "\""};
+  if (json["schema"] != kSchema)
+    return Failure{"trace-schema", std::string("schedule: expected schema ") + kSchema + ", got " + json["schema"].get<std::string>() +
+                                       "; this version of the tool cannot read it"};
+  if (!json.contains("workload") || !json["workload"].is_string() || !json.contains("steps") || !json["steps"].is_array())
+    return Failure{"bad-trace", "schedule: expected a text 'workload' and a list 'steps'"};
+  Trace trace{json["workload"].get<std::string>(), {}};
+  for (const Json& item : json["steps"]) {
+    Result<Step> step = step_from_json(item);
+    if (!step) return Failure{"bad-trace", "schedule: step " + std::to_string(trace.steps.size() + 1) + ": " + step.failure().message};
+    trace.steps.push_back(*step);
+  }
+  return trace;
+}
+
+Result<Schedule> replay(const Workload& workload, const Trace& trace, ReplayOn on) {
+  if (const std::string text = to_text(workload); on == ReplayOn::kSameWorkload && text != trace.workload)
+    return Failure{"trace-workload", "schedule: made for another workload than " + workload.name + ": first difference in " +
+                                         first_difference(trace.workload, text) + "; replay it as one for any workload if that is meant"};
+  Schedule schedule(workload);
+  for (size_t k = 0; k < trace.steps.size(); ++k)
+    if (const Result<void> ok = schedule.try_apply(trace.steps[k]); !ok)
+      return Failure{ok.failure().id, "schedule of " + workload.name + ": step " + std::to_string(k + 1) + " of " + std::to_string(trace.steps.size()) +
+                                          " (" + to_string(trace.steps[k]) + ") does not apply: " + ok.failure().message};
+  return schedule;
+}
+
+std::string trace_diff(const Trace& from, const Trace& to) {
+  if (from == to) return {};
+  std::string out;
+  if (from.workload != to.workload) out += "workloads differ in " + first_difference(from.workload, to.workload) + "\n";
+  // Longest common subsequence, from the end.
+  const size_t n = from.steps.size(), m = to.steps.size();
+  std::vector<std::vector<int>> longest(n + 1, std::vector<int>(m + 1));
+  for (size_t i = n; i-- > 0;)
+    for (size_t j = m; j-- > 0;)
+      longest[i][j] = from.steps[i] == to.steps[j] ? longest[i + 1][j + 1] + 1 : std::max(longest[i + 1][j], longest[i][j + 1]);
+  for (size_t i = 0, j = 0; i < n || j < m;) {
+    if (i < n && j < m && from.steps[i] == to.steps[j]) {
+      out += "  " + to_string(from.steps[i]) + "\n";
+      ++i, ++j;
+    } else if (i < n && (j == m || longest[i + 1][j] >= longest[i][j + 1])) {
+      out += "- " + to_string(from.steps[i++]) + "\n";
+    } else {
+      out += "+ " + to_string(to.steps[j++]) + "\n";
+    }
+  }
+  return out;
+}
+
+std::string trace_to_cpp(const Trace& trace, const std::string& name) {
+  std::string out = "void " + name + "([[maybe_unused]] tensmith::Schedule& s) {\n";
+  for (const Step& step : trace.steps) out += "  " + cpp_of(step) + "\n";
+  return out + "}\n";
+}
+
+}  // namespace tensmith
