@@ -56,13 +56,13 @@ Value* LlvmValues::invert(DType t, Value* v) { return wrap(t, b_.CreateNot(v)); 
 
 Value* LlvmValues::float_binary(BinaryOp op, DType t, Value* a, Value* b) {
   if (op == BinaryOp::kMin || op == BinaryOp::kMax) return min_max(t, a, b, op == BinaryOp::kMin);
-  Value *x = widen(t, a), *y = widen(t, b);
+  Value *x = to_arithmetic(t, a), *y = to_arithmetic(t, b);
   if (is_compare(op)) return b_.CreateFCmp(float_predicate(op), x, y);
   switch (op) {
-    case BinaryOp::kAdd: return narrow(t, b_.CreateFAdd(x, y));
-    case BinaryOp::kSub: return narrow(t, b_.CreateFSub(x, y));
-    case BinaryOp::kMul: return narrow(t, b_.CreateFMul(x, y));
-    case BinaryOp::kDiv: return narrow(t, b_.CreateFDiv(x, y));
+    case BinaryOp::kAdd: return from_arithmetic(t, b_.CreateFAdd(x, y));
+    case BinaryOp::kSub: return from_arithmetic(t, b_.CreateFSub(x, y));
+    case BinaryOp::kMul: return from_arithmetic(t, b_.CreateFMul(x, y));
+    case BinaryOp::kDiv: return from_arithmetic(t, b_.CreateFDiv(x, y));
     default: break;
   }
   TS_UNREACHABLE() << "operation " << static_cast<int>(op) << " on " << to_string(t);
@@ -110,7 +110,7 @@ Value* LlvmValues::min_max(DType t, Value* a, Value* b, bool is_min) {
                                               : (is_min ? llvm::Intrinsic::umin : llvm::Intrinsic::umax);
     return b_.CreateBinaryIntrinsic(id, a, b);
   }
-  Value *x = widen(t, a), *y = widen(t, b);
+  Value *x = to_arithmetic(t, a), *y = to_arithmetic(t, b);
   if (isa_.aarch64 && t.bits >= 32)
     return b_.CreateBinaryIntrinsic(is_min ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, x, y);
   // `x < y ? x : y` is one minps, which gives y when either is NaN. So with a constant first the result is right as it stands
@@ -177,7 +177,10 @@ Value* LlvmValues::divide(BinaryOp op, DType t, Value* a, Value* b, OperandFacts
 // Where LLVM would call fmaf lane by lane, and for the 16-bit floats: products of floats are exact in double; the sum is rounded to odd
 // (see below), after which rounding to the narrower type is as if it were the only rounding.
 Value* LlvmValues::fma(DType t, Value* a, Value* b, Value* c) {
-  if (t.bits == 64 || (t.bits == 32 && isa_.fma)) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+  if (t.bits == 64 || (t.bits == 32 && isa_.fma) || (isa_.fp16 && t.element() == kFloat16)) {
+    Value* args[] = {to_arithmetic(t, a), to_arithmetic(t, b), to_arithmetic(t, c)};
+    return from_arithmetic(t, b_.CreateIntrinsic(llvm::Intrinsic::fma, {args[0]->getType()}, args));
+  }
   const DType wide = kFloat64.with_lanes(t.lanes);
   Value* product = b_.CreateFMul(cast(t, wide, a), cast(t, wide, b));
   return cast(wide, t, add_to_odd(product, cast(t, wide, c)));

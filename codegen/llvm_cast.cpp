@@ -9,6 +9,14 @@ namespace tensmith {
 
 using llvm::Value;
 
+Value* LlvmValues::to_arithmetic(DType t, Value* v) {
+  return isa_.fp16 && t.element() == kFloat16 ? b_.CreateBitCast(v, like(b_.getHalfTy(), v)) : widen(t, v);
+}
+
+Value* LlvmValues::from_arithmetic(DType t, Value* v) {
+  return isa_.fp16 && t.element() == kFloat16 ? b_.CreateBitCast(v, like(b_.getInt16Ty(), v)) : narrow(t, v);
+}
+
 Value* LlvmValues::widen(DType t, Value* v) {
   if (t.bits != 16 || !t.is_float()) return v;
   llvm::Type* f32 = like(b_.getFloatTy(), v);

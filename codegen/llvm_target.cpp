@@ -21,6 +21,7 @@ Isa isa_of(const Target& target) {
   isa.avx512 = target.has("avx512f") && target.has("avx512bw") && target.has("avx512dq") && target.has("avx512vl");
   isa.fma = target.fma;
   isa.f16c = isa.aarch64 || target.has("f16c");
+  isa.fp16 = target.fp16 && isa.f16c;
   isa.avx512vnni = isa.avx512 && target.has("avx512vnni");
   isa.avxvnni = target.has("avxvnni");
   isa.avxvnniint8 = target.has("avxvnniint8");

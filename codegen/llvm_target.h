@@ -20,6 +20,7 @@ struct Isa {
   bool avx512 = false;       ///< F, BW, DQ and VL
   bool fma = false;          ///< fused multiply-add in hardware
   bool f16c = false;         ///< half <-> float in hardware (always on AArch64)
+  bool fp16 = false;         ///< arithmetic on halves in hardware
   bool avx512vnni = false;   ///< vpdpbusd on all widths with AVX-512 VL
   bool avxvnni = false;      ///< vpdpbusd on 128 and 256 bits
   bool avxvnniint8 = false;  ///< vpdpbssd on 128 and 256 bits

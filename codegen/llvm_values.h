@@ -62,6 +62,9 @@ class LlvmValues {
   /// a * b + c with one rounding, on any target.
   llvm::Value* fma(DType t, llvm::Value* a, llvm::Value* b, llvm::Value* c);
 
+  /// In the type that arithmetic is done in: half where the target has it, float for the other 16-bit floats, others as they are.
+  llvm::Value* to_arithmetic(DType t, llvm::Value* v);
+  llvm::Value* from_arithmetic(DType t, llvm::Value* v);
   /// float16 and bfloat16 as float, other floats as they are.
   llvm::Value* widen(DType t, llvm::Value* v);
   /// The inverse, rounding to nearest even; `v` is float for the 16-bit types.
