@@ -133,6 +133,11 @@ void Engine::bind_interval(const VarNode* var, Value* lo, Value* hi) {
     fact.add(value, upper ? -1 : 1);
     if (!fact.overflow && normalise(fact)) add_fact(fact);
   }
+  // It is not empty; of minima and maxima this says more than the facts about the variable.
+  if (!lo || !hi || !exact(lo) || !exact(hi) || ((lo->flags | hi->flags) & kHasLoad)) return;
+  Linear width(hi);
+  width.add(lo, -1);
+  if (Value* runs = width.overflow ? nullptr : at_least_zero(width)) assume(runs);
 }
 
 bool Engine::bind_let(const VarNode* var, Value* value) {

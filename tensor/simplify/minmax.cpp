@@ -1,5 +1,6 @@
 // Minimum and maximum of kInt64 scalars: flat sorted lists of operands of which none is provably superfluous. What all operands
-// have in common stands outside, and so does the constant of the innermost one, where it can join an address's offset.
+// have in common stands outside, and so does the constant of the innermost one, where it can join an address's offset, and its
+// sign.
 
 #include "tensor/simplify/engine.h"
 
@@ -55,10 +56,10 @@ Value* Engine::min_max(BinaryOp op, std::span<Value* const> operands) {
       }
       if (in_all) common.add(term.value, term.coefficient);
     }
-    const Value* innermost = kept[0];
+    const Value* inner = kept[0];
     for (const Value* operand : kept)
-      if (!operand->is(ValueKind::kInt)) innermost = operand;
-    common.constant = innermost->is(ValueKind::kSum) ? innermost->number : 0;
+      if (!operand->is(ValueKind::kInt)) inner = operand;
+    common.constant = inner->is(ValueKind::kSum) ? inner->number : 0;
     if (!common.terms.empty() || common.constant != 0) {
       InlineVector<Value*, kMaxOperands> rests;
       bool fits = true;
@@ -73,6 +74,23 @@ Value* Engine::min_max(BinaryOp op, std::span<Value* const> operands) {
         common.add(min_max(op, {rests.data(), rests.size()}));
         if (!common.overflow) return sum(common);
       }
+    }
+  }
+  // max(-x, -1) --> -min(x, 1)
+  const Value* innermost = kept[0];
+  for (const Value* operand : kept)
+    if (!operand->is(ValueKind::kInt)) innermost = operand;
+  if (all_tame && innermost->is(ValueKind::kSum) && innermost->coefficients[0] < 0) {
+    InlineVector<Value*, kMaxOperands> negated;
+    for (Value* operand : kept) {
+      Linear opposite;
+      opposite.add(operand, -1);
+      if (!opposite.overflow) negated.push_back(sum(opposite));
+    }
+    if (negated.size() == kept.size()) {
+      Linear result;
+      result.add(min_max(is_min ? BinaryOp::kMax : BinaryOp::kMin, {negated.data(), negated.size()}), -1);
+      if (!result.overflow) return sum(result);
     }
   }
   return settle(make_op(op, kInt64, {kept.data(), kept.size()}));

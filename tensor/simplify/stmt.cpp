@@ -72,6 +72,15 @@ class StmtSimplifier {
       engine_.bind_replacement(var, min);
       return visit(op->body);
     }
+    if (engine_.range(extent).hi == 1 && !((min->flags | extent->flags) & (kHasLoad | kHasEffect))) {
+      // Once or never is a branch.
+      Value* runs = engine_.binary(BinaryOp::kLE, engine_.index(1), extent);
+      const Engine::Scope scope(engine_);
+      engine_.assume(runs);
+      engine_.bind_replacement(var, min);
+      Stmt body = visit(op->body);
+      return body ? If::make(emit(runs, op->extent), std::move(body)) : body;
+    }
     const bool reachable = !engine_.contradiction();
     const Engine::Scope scope(engine_);
     engine_.bind_loop(var, min, extent);

@@ -38,6 +38,7 @@ TEST_F(SimplifyStmtTest, LoopsThatRunNeverOrOnce) {
   EXPECT_EQ(text(For::make(i, M, Expr(1), ForKind::kParallel, store(i + 2))), "C[M + 2] = 1.0\n");
   EXPECT_EQ(text(loop(j, 8, loop(i, floor_div(j, 8), store(i)))), "");
   EXPECT_EQ(text(loop(j, 8, loop(i, floor_div(j, 8) + 1, store(i + j)))), "for j in 8 {\n  C[j] = 1.0\n}\n");
+  EXPECT_EQ(text(loop(i, min(max(M, 0), 1), store(i + 2))), "if 1 <= M {\n  C[2] = 1.0\n}\n");
   // A loaded start keeps its name: the body may overwrite it.
   const Stmt loaded = For::make(i, load(idx, {Expr(0)}), Expr(1), ForKind::kSerial, Block::make({store(i), store(i + 1)}));
   EXPECT_EQ(text(loaded), "let i: i64 = idx[0]\nC[i] = 1.0\nC[i + 1] = 1.0\n");
@@ -67,6 +68,13 @@ TEST_F(SimplifyStmtTest, TilesLoseTheirGuards) {
   facts.set(M, {.lo = 12, .hi = 12});
   EXPECT_EQ(text(nest(ceil_div(M, 6)), facts), "for io in 2 {\n  for ii in 6 {\n    C[io * 6 + ii] = 1.0\n  }\n}\n");
   EXPECT_EQ(text(nest(ceil_div(M, 6))), "for io in (M + 5) // 6 {\n  for ii in 6 {\n    if io * 6 + ii < M {\n      C[io * 6 + ii] = 1.0\n    }\n  }\n}\n");
+}
+
+TEST_F(SimplifyStmtTest, ClippedTapsKnowTheirEdge) {
+  // Taps of a convolution at the left edge: the loop runs only for x == 0, so conditions on x inside are decided.
+  const Var tap("tap");
+  const Stmt edge = loop(x, 4, loop(tap, max(x * -14, -1) + 1, If::make(x >= 1, store(x), store(tap))));
+  EXPECT_EQ(text(edge), "for x in 4 {\n  if x < 1 {\n    C[0] = 1.0\n  }\n}\n");
 }
 
 TEST_F(SimplifyStmtTest, Lets) {

@@ -136,6 +136,10 @@ TEST_F(SimplifyTest, MinimumAndMaximum) {
   EXPECT_EQ(text(min(io * 6, M - 6) + 5 - min(io * 6, M - 6) + 1), "6");
   EXPECT_EQ(text(min(io * 6 + 5, M - 1) - min(io * 6, M - 6) + 1), "6");
   EXPECT_EQ(text(min(ii, 5)), "ii");
+  EXPECT_EQ(text(max(x * -1, -1) + 1), "1 - min(x, 1)");
+  EXPECT_EQ(text(max(x * -1, -1) + min(x, 1)), "0");
+  EXPECT_EQ(text(max(Expr(0), x - 1)), "max(x, 1) - 1");
+  EXPECT_EQ(text(min(M - io * 6, 6)), "min(M - io * 6, 6)");
   EXPECT_EQ(text(max(max(x, 0), 0)), "max(x, 0)");
   EXPECT_EQ(text(floor_div(min(io * 16 + 15, M), 16)), "min(M // 16, io)");
 }
