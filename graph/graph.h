@@ -23,7 +23,7 @@ class Graph;
 struct TensorType {
   DType dtype;
   std::vector<Expr> shape;
-  /// For small integer or bool tensors (rank 0 or 1, at most 64 elements) whose elements are known as expressions over symbolic
+  /// For small integer or bool tensors (at most 64 elements, row-major) whose elements are known as expressions over symbolic
   /// dims: the elements, each a kInt64 expression (a bool is 0 or 1). This is how Shape -> Gather -> Concat -> Reshape chains are
   /// understood. Empty: unknown (or no elements).
   std::vector<Expr> value;

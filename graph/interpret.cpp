@@ -147,6 +147,16 @@ Result<std::vector<RefTensor>> run_computed(const BoundNode& bound, const std::v
   return results;
 }
 
+/// If: the branch that the condition chooses, on the captured values.
+Result<std::vector<RefTensor>> run_if(const Node& node, const std::vector<const RefTensor*>& inputs, const InterpretOptions& options) {
+  if (inputs.empty() || !inputs[0] || inputs[0]->i.size() != 1) return at_node(node, {"bad-input", "the condition must be one bool"});
+  const auto branch = node.attrs.get_graph(inputs[0]->i[0] != 0 ? "then_branch" : "else_branch");
+  if (!branch) return at_node(node, {"missing-attribute", "the branch is missing"});
+  std::vector<RefTensor> captured;
+  for (size_t k = 1; k < inputs.size(); ++k) captured.push_back(*inputs[k]);
+  return interpret(*branch, std::move(captured), options);
+}
+
 /// Sizes of symbolic dims from the shapes of the inputs.
 Result<VarMap> bind_inputs(const Graph& graph, const std::vector<RefTensor>& inputs) {
   if (inputs.size() != graph.inputs.size())
@@ -178,6 +188,7 @@ Result<std::vector<RefTensor>> interpret_node(const Node& node, const std::vecto
                                               const std::vector<const Constant*>& constants, const InterpretOptions& options) {
   const auto run = [&]() -> Result<std::vector<RefTensor>> {
     const bool computes = options.by_compute && node.op->compute;
+    if (!node.op->reference && node.op->name == "If" && node.op->domain.empty()) return run_if(node, inputs, options);
     if (node.op->reference && all_static(node) && !computes) return run_reference(node, inputs);
     BoundNode bound(node, inputs, constants);
     if (auto ok = bound.infer(); !ok) return ok.failure();

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "graph/import/attribute_proto.h"
+#include "graph/inline.h"
+#include "graph/known_value.h"
 #include "runtime/base/shape.h"
 
 namespace tensmith::graph {
@@ -132,7 +134,7 @@ Expr GraphImporter::input_dim(const std::string& input, int axis, const onnx::Te
     return size->second;
   }
   if (const auto shape = session_.options.input_shapes.find(input); shape != session_.options.input_shapes.end() && axis < static_cast<int>(shape->second.size()))
-    return shape->second[axis];
+    return shape->second[static_cast<size_t>(axis)];
   return editor_.dim(named ? dim.dim_param() : place);
 }
 
@@ -164,11 +166,20 @@ void GraphImporter::define_inputs() {
     TS_USER_CHECK(!input.name().empty(), "bad-input") << "graph " << flat_.proto->name() << ": expected inputs with names, got one without";
     // Until IR version 4 weights had to be inputs too; the value in the file is then only a default, which is what everybody wants.
     if (initializers_.count(input.name()) || sparse_initializers_.count(input.name())) continue;
-    if (auto type = declared_type(input, /*is_input=*/true)) {
+    auto type_of_input = declared_type(input, /*is_input=*/true);
+    if (const auto fixed = session_.options.constants.find(input.name()); fixed != session_.options.constants.end()) {
+      const TensorType given = static_type(fixed->second.dtype(), fixed->second.shape());
+      session_.used_constants.insert(input.name());
+      TS_USER_CHECK(!type_of_input || (type_of_input->dtype == given.dtype && type_of_input->rank() == given.rank()), "bad-input")
+          << "input " << input.name() << ": expected " << to_string(*type_of_input) << ", got a constant of " << to_string(given);
+      define(input.name(), {editor_.add_constant(fixed->second, input.name()), true});
+      continue;
+    }
+    if (auto& type = type_of_input) {
       define(input.name(), {editor_.add_input(input.name(), std::move(*type)), true});
       continue;
     }
-    const auto& type = input.type();
+    const onnx::TypeProto& type = input.type();
     const bool tensor = type.value_case() == onnx::TypeProto::kTensorType;
     std::string why = "it is a sequence, map, optional or sparse tensor", id = "unsupported-type", way_out = "make it a tensor";
     if (tensor && !onnx_dtype(type.tensor_type().elem_type())) {
@@ -351,6 +362,7 @@ void GraphImporter::import_node(const FlatNode& node) {
     for (const auto& [attr, subgraph] : node.subgraphs) report_subgraph_ops(*subgraph);
     return give_up(node);
   }
+  if (import_taken_branch(node, form)) return;
   if (!read_attributes(node, form, what)) return give_up(node);
   add_node(node, std::move(form), what);
 }
@@ -432,29 +444,65 @@ std::vector<TensorType> GraphImporter::formal_types(const FlatNode& node, const 
   return types;
 }
 
-bool GraphImporter::read_subgraphs(const FlatNode& node, NodeForm& form) {
+std::optional<std::vector<std::string>> GraphImporter::captures_of(const FlatNode& node, const std::vector<const FlatGraph*>& subgraphs) {
   std::vector<std::string> captures;
-  for (const auto& [attr, subgraph] : node.subgraphs)
+  for (const FlatGraph* subgraph : subgraphs)
     for (const std::string& name : free_names(*subgraph, session_)) {
       if (std::find(captures.begin(), captures.end(), name) != captures.end() || outer_constant(name)) continue;
       const Known* known = find(name);
       if (known && !known->typed) {
-        for (const auto& [other, graph] : node.subgraphs) report_subgraph_ops(*graph);
-        return false;
+        for (const auto& [attr, graph] : node.subgraphs) report_subgraph_ops(*graph);
+        return std::nullopt;
       }
-      TS_USER_CHECK(known, "unknown-input") << describe(*node.proto) << ": value '" << name << "' of attribute " << attr << " is not defined";
+      TS_USER_CHECK(known, "unknown-input") << describe(*node.proto) << ": value '" << name << "' of a subgraph is not defined";
       if (!editor_.graph().constant(known->value)) captures.push_back(name);
     }
+  return captures;
+}
+
+bool GraphImporter::import_taken_branch(const FlatNode& node, const NodeForm& form) {
+  if (form.op != "If" || !form.domain.empty() || form.inputs.empty() || !form.inputs[0].given()) return false;
+  const std::optional<Constant> condition = known_value(editor_.graph(), form.inputs[0]);
+  if (!condition || condition->num_elements() != 1) return false;
+  for (const auto& [attr, subgraph] : node.subgraphs) {
+    if (attr != (condition->int_at(0) != 0 ? "then_branch" : "else_branch")) continue;
+    const auto captures = captures_of(node, {subgraph.get()});
+    Graph branch;
+    branch.name = subgraph->proto->name();
+    if (!captures || !GraphImporter(session_, *subgraph, branch, this).run_subgraph({}, *captures)) {
+      give_up(node);
+      return true;
+    }
+    std::vector<Value> inputs;
+    for (const std::string& name : *captures) inputs.push_back(find(name)->value);
+    finish(node, inline_graph(editor_, branch, inputs, form.name));
+    return true;
+  }
+  return false;
+}
+
+bool GraphImporter::read_subgraphs(const FlatNode& node, NodeForm& form) {
+  std::vector<const FlatGraph*> subgraphs;
+  for (const auto& [attr, subgraph] : node.subgraphs) subgraphs.push_back(subgraph.get());
+  const auto captures = captures_of(node, subgraphs);
+  if (!captures) return false;
   bool complete = true;
   for (const auto& [attr, subgraph] : node.subgraphs) {
     auto graph = std::make_shared<Graph>();
     graph->name = subgraph->proto->name();
-    complete &= GraphImporter(session_, *subgraph, *graph, this).run_subgraph(formal_types(node, *subgraph, form), captures);
+    try {
+      complete &= GraphImporter(session_, *subgraph, *graph, this).run_subgraph(formal_types(node, *subgraph, form), *captures);
+    } catch (const UserError& error) {
+      // A branch may be wrong for these sizes because it is never taken with them.
+      if (form.op != "If") throw;
+      report(node, "unsupported-branch", attr + " does not fit: " + error.message(), "make the input that decides a constant, or give other sizes with --dim");
+      complete = false;
+    }
     form.attrs.set(attr, std::move(graph));
   }
   complete_ &= complete;
-  for (const std::string& name : captures) form.inputs.push_back(find(name)->value);
-  form.attrs.set("captures", static_cast<int64_t>(captures.size()));
+  for (const std::string& name : *captures) form.inputs.push_back(find(name)->value);
+  form.attrs.set("captures", static_cast<int64_t>(captures->size()));
   return complete;
 }
 
@@ -502,7 +550,7 @@ void GraphImporter::add_node(const FlatNode& node, NodeForm form, const std::str
 }
 
 void GraphImporter::check_output_type(const onnx::ValueInfoProto& declared, Value value) {
-  if (session_.result.warnings.size() >= kMaxWarnings || !declared.has_type()) return;
+  if (session_.result.warnings.size() >= kMaxWarnings || declared.type().tensor_type().elem_type() == 0) return;
   const auto& type = declared.type().tensor_type();
   const TensorType& inferred = editor_.graph().type(value);
   const auto dtype = onnx_dtype(type.elem_type());

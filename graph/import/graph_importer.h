@@ -18,6 +18,7 @@ struct ImportSession {
   ExternalData files;
   ImportResult& result;
   std::set<std::string> used_dims;                                                   ///< keys of options.dims that were met
+  std::set<std::string> used_constants;                                              ///< the same of options.constants
   std::unordered_map<const FlatGraph*, std::vector<std::string>> free_names;         ///< cache
 };
 
@@ -62,6 +63,10 @@ class GraphImporter {
   /// Reads attributes and subgraphs. False when the node cannot be added (the report says why).
   bool read_attributes(const FlatNode& node, NodeForm& form, const std::string& what);
   bool read_subgraphs(const FlatNode& node, NodeForm& form);
+  /// Names that the subgraphs read from here and that are no constants. Nothing when one of them has no type.
+  std::optional<std::vector<std::string>> captures_of(const FlatNode& node, const std::vector<const FlatGraph*>& subgraphs);
+  /// `If` whose condition is known: only the branch that is taken is imported, in place. True when the node is done.
+  bool import_taken_branch(const FlatNode& node, const NodeForm& form);
   std::vector<TensorType> formal_types(const FlatNode& node, const FlatGraph& body, const NodeForm& form);
   void add_node(const FlatNode& node, NodeForm form, const std::string& what);
   void finish(const FlatNode& node, const std::vector<Value>& outputs);

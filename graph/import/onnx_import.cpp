@@ -125,10 +125,12 @@ ImportResult import_bytes(const void* data, size_t size, const std::string& wher
   result.info = model_info(model);
   check_model(model, where, result);
   const FlatModel flat = flatten(model, options.limits);
-  ImportSession session{options, ExternalData(folder), result, {}, {}};
+  ImportSession session{options, ExternalData(folder), result, {}, {}, {}};
   result.graph.name = model.graph().name();
   GraphImporter(session, flat.graph, result.graph, nullptr).run_main();
   check_dims(options, session.used_dims, result.graph);
+  for (const auto& [name, value] : options.constants)
+    TS_USER_CHECK(session.used_constants.count(name), "unknown-input") << "constant for input " << name << ": expected the name of an input of the model";
   if (result.ok()) GraphEditor(result.graph).erase_dead();
   return result;
 }

@@ -25,10 +25,12 @@ struct ImportLimits {
 /// How a model is imported.
 struct ImportOptions {
   /// Sizes for open dims, by the dim's name, or by INPUT.AXIS (which wins over the name).
-  std::map<std::string, int64_t> dims;
+  std::map<std::string, int64_t> dims = {};
   /// Shapes of inputs, by name, from which open dims that `dims` does not name take their sizes.
   std::map<std::string, std::vector<int64_t>> input_shapes = {};
-  ImportLimits limits;
+  /// Inputs that are fixed at compile time, by name; they are no inputs of the graph any more.
+  std::map<std::string, Constant> constants = {};
+  ImportLimits limits = {};
 };
 
 /// Where a model comes from, as it says itself.

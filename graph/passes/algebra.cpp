@@ -59,16 +59,42 @@ bool cast_of_cast(Rewriter& r, const Node& n) {
   return r.replace(n, r.add(n, "Cast", {inner->inputs[0]}, attrs));
 }
 
-/// An operand that was stretched only to meet the other one.
-bool operand_without_expand(Rewriter& r, const Node& n) {
+/// A smaller value that broadcasts to `v`: what was stretched, or a constant whose elements are all the same, also as operands of
+/// elementwise operators in front. `v` itself when there is none.
+Value narrowed(Rewriter& r, Value v, int depth = 4) {
+  if (!v.given()) return v;
+  if (r.constant(v)) {
+    const auto number = r.constant(v)->num_elements() > 1 ? r.number(v) : std::nullopt;
+    return number ? r.add_number(r.graph.node(v.node), *number, r.type(v).dtype) : v;
+  }
+  if (const Node* expand = r.producer(v, "Expand")) return expand->inputs[0];
+  const Node& node = r.graph.node(v.node);
+  if (depth == 0 || !is_broadcasting(node)) return v;
+  std::vector<Value> inputs;
+  for (const Value& input : node.inputs) inputs.push_back(narrowed(r, input, depth - 1));
+  if (inputs == node.inputs) return v;
+  const Value narrow = r.add(node, node.op->name, inputs, AttrMap(node.attrs));
+  return narrow.given() && !same_type(r.type(narrow), r.type(v)) ? narrow : v;
+}
+
+/// An operand that is stretched only to meet the other ones: they do that by themselves.
+bool narrow_operand(Rewriter& r, const Node& n) {
+  if (!is_broadcasting(n) || n.inputs.size() < 2) return false;
   for (size_t k = 0; k < n.inputs.size(); ++k) {
-    const Node* expand = r.producer(n.inputs[k], "Expand");
-    if (!expand) continue;
     std::vector<Value> inputs = n.inputs;
-    inputs[k] = expand->inputs[0];
-    if (r.replace(n, r.add(n, n.op->name, inputs, AttrMap(n.attrs)))) return true;
+    inputs[k] = narrowed(r, n.inputs[k]);
+    if (inputs[k] != n.inputs[k] && r.replace(n, r.add(n, n.op->name, inputs, AttrMap(n.attrs)))) return true;
   }
   return false;
+}
+
+/// Gather(DequantizeLinear(table), i) --> DequantizeLinear(Gather(table, i)): the table stays small, and only what is read is converted.
+bool dequantize_after_gather(Rewriter& r, const Node& n) {
+  const Node* dequantize = r.producer(n.inputs[0], "DequantizeLinear");
+  if (!dequantize || r.type(dequantize->inputs[1]).rank() != 0) return false;
+  std::vector<Value> inputs = dequantize->inputs;
+  inputs[0] = r.add(n, "Gather", {inputs[0], n.inputs[1]}, AttrMap(n.attrs));
+  return r.replace(n, r.add(n, "DequantizeLinear", inputs));
 }
 
 int64_t axis_of(const Node& n, int rank, int64_t fallback) {
@@ -136,12 +162,8 @@ constexpr Rule kRules[] = {
     {"ceil-ceil", "Ceil", "Ceil(Ceil(x)) --> Ceil(x)", idempotent},
     {"where-same", "Where", "Where(c, x, x) --> x", where_same},
     {"cast-of-cast", "Cast", "Cast(Cast(x to a wider type)) --> Cast(x)", cast_of_cast},
-    {"add-expand", "Add", "Expand(x) + y --> x + y where y has the shape", operand_without_expand},
-    {"sub-expand", "Sub", "Expand(x) - y --> x - y where y has the shape", operand_without_expand},
-    {"mul-expand", "Mul", "Expand(x) * y --> x * y where y has the shape", operand_without_expand},
-    {"div-expand", "Div", "Expand(x) / y --> x / y where y has the shape", operand_without_expand},
-    {"and-expand", "And", "Expand(x) and y --> x and y where y has the shape", operand_without_expand},
-    {"where-expand", "Where", "Where(c, Expand(x), y) --> Where(c, x, y) where the others have the shape", operand_without_expand},
+    {"narrow-operand", "", "Expand(x) + y --> x + y where y has the shape; a constant of equal elements is one number", narrow_operand},
+    {"dequantize-after-gather", "Gather", "Gather(DequantizeLinear(x), i) --> DequantizeLinear(Gather(x, i))", dequantize_after_gather},
     {"concat-of-split", "Concat", "Concat(Split(x)) --> x", concat_of_split},
     {"concat-of-concat", "Concat", "Concat(Concat(a, b), c) --> Concat(a, b, c)", concat_of_concat},
     {"split-of-concat", "Split", "Split(Concat(a, b)) --> a, b", split_of_concat},

@@ -1,9 +1,8 @@
 #include "graph/passes/cancel_transpose_reshape.h"
 
 #include <algorithm>
-#include <array>
 
-#include "graph/passes/fold.h"
+#include "graph/passes/fold_native.h"
 
 namespace tensmith::graph {
 
@@ -11,15 +10,10 @@ namespace {
 
 using Perm = std::vector<int64_t>;
 
-/// Elementwise operators of several inputs that broadcast from the right.
-constexpr std::array<std::string_view, 22> kBroadcasting = {"Add", "And", "Clip", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean",
-                                                            "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor", "BitwiseAnd"};
-
 /// Whether element i of the output needs just the elements at i of the inputs, for whatever order of axes.
 bool is_elementwise(const Node& n) {
-  if (!n.op->domain.empty() || n.op->fusion != FusionKind::kElementwise || n.types.size() != 1) return false;
-  if (std::find(kBroadcasting.begin(), kBroadcasting.end(), n.op->name) != kBroadcasting.end()) return true;
-  return n.op->inputs.size() == 1 && n.inputs.size() == 1;
+  if (is_broadcasting(n)) return true;
+  return n.op->domain.empty() && n.op->fusion == FusionKind::kElementwise && n.types.size() == 1 && n.op->inputs.size() == 1 && n.inputs.size() == 1;
 }
 
 Perm perm_of(const Node& n) {
@@ -172,6 +166,32 @@ bool sink_through_pad(Rewriter& r, const Node& n) {
   return r.replace(n, r.add(n, "Transpose", {r.add(n, "Pad", inputs, AttrMap(n.attrs))}, perm_attr(perm)));
 }
 
+/// Transpose(Reshape(x)), where the reshape only adds or removes dims of 1 --> Reshape(Transpose(x)), so that transposes meet.
+bool transpose_before_reshape(Rewriter& r, const Node& n) {
+  const Node* reshape = r.producer(n.inputs[0], "Reshape");
+  if (!reshape) return false;
+  const std::vector<Expr>&from = r.type(reshape->inputs[0]).shape, &middle = reshape->types[0].shape;
+  const auto real_axes = [](const std::vector<Expr>& shape) {
+    Perm axes;
+    for (size_t k = 0; k < shape.size(); ++k)
+      if (!is_const_int(shape[k], 1)) axes.push_back(static_cast<int64_t>(k));
+    return axes;
+  };
+  const Perm source = real_axes(from), target = real_axes(middle);
+  if (source.size() != target.size()) return false;
+  for (size_t k = 0; k < source.size(); ++k)
+    if (!same_dim(from[static_cast<size_t>(source[k])], middle[static_cast<size_t>(target[k])])) return false;
+  // Dims of 1 go to the front, the others in the order that the transpose asks for.
+  Perm perm;
+  for (size_t k = 0; k < from.size(); ++k)
+    if (is_const_int(from[k], 1)) perm.push_back(static_cast<int64_t>(k));
+  for (int64_t axis : perm_of(n)) {
+    const auto found = std::find(target.begin(), target.end(), axis);
+    if (found != target.end()) perm.push_back(source[static_cast<size_t>(found - target.begin())]);
+  }
+  return r.replace(n, r.reshape(n, r.add(n, "Transpose", {reshape->inputs[0]}, perm_attr(perm)), n.types[0].shape));
+}
+
 /// Reshape(f(Reshape(x))) --> f(Reshape(x)) for elementwise f, whose other operands are single numbers.
 bool reshape_around_elementwise(Rewriter& r, const Node& n) {
   if (!r.single_use(n.inputs[0])) return false;
@@ -204,6 +224,7 @@ constexpr Rule kRules[] = {
     {"sink-reduce-max", "ReduceMax", "ReduceMax(Transpose(x), axes) --> Transpose(ReduceMax(x, axes'))", sink_through_reduction},
     {"sink-reduce-min", "ReduceMin", "ReduceMin(Transpose(x), axes) --> Transpose(ReduceMin(x, axes'))", sink_through_reduction},
     {"sink-pad", "Pad", "Pad(Transpose(x), pads) --> Transpose(Pad(x, pads'))", sink_through_pad},
+    {"transpose-before-reshape", "Transpose", "Transpose(Reshape(x) that adds or removes dims of 1) --> Reshape(Transpose(x))", transpose_before_reshape},
     {"reshape-around-elementwise", "Reshape", "Reshape(f(Reshape(x))) --> f(Reshape(x))", reshape_around_elementwise},
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/passes/fold.h"
+#include "graph/passes/fold_native.h"
 
 namespace tensmith::graph {
 
@@ -141,6 +141,45 @@ bool where_known(Rewriter& r, const Node& n) {
   return condition && r.replace(n, *condition != 0 ? n.inputs[1] : n.inputs[2]);
 }
 
+/// Gather(x, i, i + 1, ...) along an axis --> Slice(x), or x, in the output's shape
+bool gather_to_slice(Rewriter& r, const Node& n) {
+  const auto indices = r.ints(n.inputs[1]);
+  const TensorType& from = r.type(n.inputs[0]);
+  int64_t axis = n.attrs.get_int("axis", 0);
+  if (axis < 0) axis += from.rank();
+  const auto* dim = from.shape[static_cast<size_t>(axis)].as<IntImm>();
+  if (!indices || indices->empty() || !dim || r.constant(n.inputs[0])) return false;
+  const auto index = [&](size_t k) { return (*indices)[k] < 0 ? (*indices)[k] + dim->value : (*indices)[k]; };
+  for (size_t k = 0; k < indices->size(); ++k)
+    if (index(k) != index(0) + static_cast<int64_t>(k)) return false;
+  const int64_t first = index(0), end = first + static_cast<int64_t>(indices->size());
+  if (first < 0 || end > dim->value) return false;
+  Value piece = n.inputs[0];
+  if (end - first < dim->value) piece = r.add(n, "Slice", {piece, r.add_ints(n, {first}), r.add_ints(n, {end}), r.add_ints(n, {axis})});
+  return r.replace(n, r.reshape(n, piece, n.types[0].shape));
+}
+
+/// GatherND with the indices of all elements in order --> x in the output's shape
+bool gather_nd_of_all(Rewriter& r, const Node& n) {
+  const TensorType& from = r.type(n.inputs[0]);
+  const Constant* indices = r.constant(n.inputs[1]);
+  if (!indices || indices->shape().empty() || !from.is_static() || n.attrs.get_int("batch_dims", 0) != 0) return false;
+  const std::vector<int64_t> shape = from.static_shape();
+  const auto width = static_cast<size_t>(indices->shape().back());
+  int64_t blocks = 1;
+  for (size_t k = 0; k < width && k < shape.size(); ++k) blocks *= shape[k];
+  if (width == 0 || width > shape.size() || indices->num_elements() != blocks * static_cast<int64_t>(width)) return false;
+  for (int64_t block = 0; block < blocks; ++block) {
+    int64_t flat = 0;
+    for (size_t k = 0; k < width; ++k) {
+      const int64_t index = indices->int_at(block * static_cast<int64_t>(width) + static_cast<int64_t>(k));
+      flat = flat * shape[k] + (index < 0 ? index + shape[k] : index);
+    }
+    if (flat != block) return false;
+  }
+  return r.replace(n, r.reshape(n, n.inputs[0], n.types[0].shape));
+}
+
 /// Exact, since subtraction is addition of the negative.
 bool sub_to_add(Rewriter& r, const Node& n) {
   const Constant* c = r.constant(n.inputs[1]);
@@ -165,6 +204,8 @@ constexpr Rule kRules[] = {
     {"split-one", "Split", "Split(x) into one piece --> x", drop_split},
     {"pad-none", "Pad", "Pad(x, 0) --> x", drop_pad},
     {"slice-all", "Slice", "Slice(x) of everything --> x", drop_slice},
+    {"gather-to-slice", "Gather", "Gather(x, i, i + 1, ...) --> Reshape(Slice(x))", gather_to_slice},
+    {"gather-nd-of-all", "GatherND", "GatherND(x, all indices in order) --> Reshape(x)", gather_nd_of_all},
     {"flatten-as-reshape", "Flatten", "Flatten(x) --> Reshape(x, numbers)", to_reshape},
     {"squeeze-as-reshape", "Squeeze", "Squeeze(x, axes) --> Reshape(x, numbers)", to_reshape},
     {"unsqueeze-as-reshape", "Unsqueeze", "Unsqueeze(x, axes) --> Reshape(x, numbers)", to_reshape},

@@ -1,10 +1,10 @@
 #include "graph/passes/fold.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "graph/inline.h"
 #include "graph/interpret.h"
+#include "graph/passes/fold_native.h"
 #include "runtime/base/shape.h"
 
 namespace tensmith::graph {
@@ -14,63 +14,12 @@ namespace {
 /// Results up to this size are always made; above it they must not be much larger than the constants they come from.
 constexpr int64_t kSmallBytes = int64_t{1} << 20;
 constexpr int64_t kMaxGrowth = 8;
-/// Units: operations. The interpreter does some 10^8 a second.
-constexpr double kMaxWork = 2e8;
+/// Units: operations, of one node and of one pass over the graph. The interpreter does some 10^8 a second.
+constexpr double kMaxWork = 2e8, kMaxTotalWork = 1e9;
 
 int64_t bytes_of(const TensorType& type) {
   const auto bytes = byte_count(type.static_shape(), type.dtype);
   return bytes ? *bytes : INT64_MAX;
-}
-
-template <typename T>
-void transpose_elements(const Constant& value, const std::vector<int64_t>& perm, void* to) {
-  const std::vector<int64_t> strides = dense_strides(value.shape());
-  std::vector<int64_t> shape, step;
-  for (int64_t axis : perm) {
-    // Axes that stay together are walked as one.
-    if (!shape.empty() && step.back() == value.shape()[axis] * strides[axis]) {
-      shape.back() *= value.shape()[axis];
-      step.back() = strides[axis];
-    } else {
-      shape.push_back(value.shape()[axis]);
-      step.push_back(strides[axis]);
-    }
-  }
-  const int rank = static_cast<int>(shape.size());
-  const T* in = static_cast<const T*>(value.data());
-  T* out = static_cast<T*>(to);
-  if (rank <= 1) {
-    std::copy_n(in, value.num_elements(), out);
-    return;
-  }
-  // The two innermost axes go in squares, so that both sides use whole cache lines.
-  constexpr int64_t kBlock = 32;
-  const int64_t rows = shape[rank - 2], columns = shape[rank - 1], row_step = step[rank - 2], column_step = step[rank - 1];
-  std::vector<int64_t> index(static_cast<size_t>(rank) - 2, 0);
-  for (;;) {
-    int64_t base = 0;
-    for (int k = 0; k < rank - 2; ++k) base += index[k] * step[k];
-    for (int64_t r0 = 0; r0 < rows; r0 += kBlock)
-      for (int64_t c0 = 0; c0 < columns; c0 += kBlock)
-        for (int64_t r = r0; r < std::min(rows, r0 + kBlock); ++r)
-          for (int64_t c = c0; c < std::min(columns, c0 + kBlock); ++c) out[r * columns + c] = in[base + r * row_step + c * column_step];
-    out += rows * columns;
-    int k = rank - 3;
-    for (; k >= 0 && ++index[k] == shape[k]; --k) index[k] = 0;
-    if (k < 0) return;
-  }
-}
-
-/// Moves of data that need no arithmetic: done on the stored bytes, weights of any size included.
-std::optional<Constant> moved(const Node& node, const Constant& data) {
-  if (!node.op->domain.empty()) return std::nullopt;
-  const std::string& op = node.op->name;
-  if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten" || op == "Identity") return reshape(data, node.types[0].static_shape());
-  if (op != "Transpose") return std::nullopt;
-  std::vector<int64_t> perm = node.attrs.get_ints("perm");
-  if (perm.empty())
-    for (int64_t k = static_cast<int64_t>(data.shape().size()) - 1; k >= 0; --k) perm.push_back(k);
-  return transpose(data, perm);
 }
 
 class Folder {
@@ -145,11 +94,21 @@ class Folder {
     }
     for (size_t k = 0; k < node.types.size(); ++k) any_used |= used(node, k);
     if (!any_used || (out_bytes > options_.constant_limit_bytes && out_bytes > in_bytes)) return;
-    if (out_bytes > kSmallBytes && out_bytes / kMaxGrowth > in_bytes) return;
-    if (!constants.empty() && constants[0] && node.types[0].is_static())
-      if (auto data = moved(node, *constants[0])) return replace(node, 0, std::move(*data));
-    if (work(node, constants) > kMaxWork) return;
+    if (out_bytes > kSmallBytes && (out_bytes / kMaxGrowth > in_bytes || is_quantized_table(node))) return;
+    if (node.types[0].is_static())
+      if (auto data = fold_natively(node, constants)) return replace(node, 0, std::move(*data));
+    const double cost = work(node, constants);
+    if (cost > kMaxWork || (work_done_ += cost) > kMaxTotalWork) return;
     evaluate(node, constants);
+  }
+
+  /// A large quantised table of which rows are picked: it stays small, and the rows are converted behind the Gather.
+  bool is_quantized_table(const Node& node) const {
+    if (node.op->name != "DequantizeLinear" || !node.op->domain.empty() || graph_.type(node.inputs[1]).rank() != 0) return false;
+    const auto& uses = graph_.uses({node.id, 0});
+    return std::all_of(uses.begin(), uses.end(), [&](const Graph::Use& use) {
+      return use.node >= 0 && use.input == 0 && graph_.node(use.node).op->name == "Gather";
+    });
   }
 
   double work(const Node& node, const std::vector<const Constant*>& constants) const {
@@ -207,26 +166,11 @@ class Folder {
   const Graph& graph_;
   const PassOptions& options_;
   std::vector<std::pair<Value, std::string>> made_;  // by the node at hand
+  double work_done_ = 0;
   int count_ = 0;
 };
 
 }  // namespace
-
-Constant reshape(const Constant& value, const std::vector<int64_t>& shape) { return value.with_shape(shape); }
-
-Constant transpose(const Constant& value, const std::vector<int64_t>& perm) {
-  std::vector<int64_t> shape;
-  for (int64_t axis : perm) shape.push_back(value.shape().at(static_cast<size_t>(axis)));
-  Constant result = Constant::allocate(value.dtype(), shape);
-  if (result.num_elements() == 0) return result;
-  switch (value.dtype().bytes()) {
-    case 1: transpose_elements<uint8_t>(value, perm, result.mutable_data()); break;
-    case 2: transpose_elements<uint16_t>(value, perm, result.mutable_data()); break;
-    case 4: transpose_elements<uint32_t>(value, perm, result.mutable_data()); break;
-    default: transpose_elements<uint64_t>(value, perm, result.mutable_data()); break;
-  }
-  return result;
-}
 
 int fold(GraphEditor& edit, const PassOptions& options) {
   int total = 0;

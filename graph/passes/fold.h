@@ -11,9 +11,4 @@ namespace tensmith::graph {
 /// much larger than they are (an Expand) stays in the graph, where fusion makes it free.
 int fold(GraphEditor& edit, const PassOptions& options);
 
-/// The constant in another order of axes. Cost: memory speed, by blocks.
-Constant transpose(const Constant& value, const std::vector<int64_t>& perm);
-/// The constant in another shape of the same number of elements; the storage is shared.
-Constant reshape(const Constant& value, const std::vector<int64_t>& shape);
-
 }  // namespace tensmith::graph

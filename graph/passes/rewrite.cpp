@@ -1,6 +1,7 @@
 #include "graph/passes/rewrite.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <unordered_map>
 
@@ -67,6 +68,7 @@ Value Rewriter::add_number(const Node& like, double number, DType dtype, std::ve
 }
 
 Value Rewriter::reshape(const Node& like, Value v, const std::vector<Expr>& shape) {
+  if (!v.given()) return {};
   if (same_type(type(v), {type(v).dtype, shape, {}})) return v;
   const auto spec = reshape_spec(type(v).shape, shape);
   return spec ? add(like, "Reshape", {v, add_ints(like, *spec)}) : Value{};
@@ -131,6 +133,13 @@ int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds) 
     if (applied == 0) break;
   }
   return total;
+}
+
+bool is_broadcasting(const Node& node) {
+  static constexpr std::array<std::string_view, 24> kNames = {"Add", "And",  "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Clip", "Div", "Equal",
+                                                              "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod",
+                                                              "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor"};
+  return node.op->domain.empty() && node.types.size() == 1 && std::find(kNames.begin(), kNames.end(), node.op->name) != kNames.end();
 }
 
 std::optional<std::vector<int64_t>> reshape_spec(const std::vector<Expr>& from, const std::vector<Expr>& to) {

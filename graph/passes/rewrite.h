@@ -64,6 +64,9 @@ struct Rule {
 /// Applies the rules until none matches any more (at most `max_rounds` times over the graph). Returns how often one applied.
 int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds = 20);
 
+/// Whether the operator works element by element on operands that broadcast from the right, whatever the order of axes.
+bool is_broadcasting(const Node& node);
+
 /// A shape as the second input of Reshape: numbers, 0 where the dim is copied from the same place of `from`, and at most one -1.
 /// Nothing when it cannot be said so.
 std::optional<std::vector<int64_t>> reshape_spec(const std::vector<Expr>& from, const std::vector<Expr>& to);

@@ -184,6 +184,116 @@ TEST(ImportGraph, FunctionsMayPassInputsThroughAndNest) {
   EXPECT_EQ((*out)[1].f[0], 3);
 }
 
+/// Adds `If(cond) { relu or neg of x }` with the branches in the given graph; gives the node.
+onnx::NodeProto& add_if(onnx::GraphProto& graph, const std::string& condition, const std::string& x, const std::string& y) {
+  auto& node = OnnxBuilder::add_node(graph, "If", {condition}, {y});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    auto& attr = attribute(node, branch);
+    attr.set_type(onnx::AttributeProto::GRAPH);
+    const std::string inner = y + "." + branch;
+    OnnxBuilder::add_node(*attr.mutable_g(), std::string(branch) == "then_branch" ? "Relu" : "Neg", {x}, {inner});
+    attr.mutable_g()->add_output()->set_name(inner);
+  }
+  return node;
+}
+
+TEST(ImportGraph, BranchesAreClosedGraphs) {
+  OnnxBuilder b;
+  b.input("x", {2});
+  b.input("c", {}, onnx::TensorProto::BOOL);
+  add_if(b.graph(), "c", "x", "y");
+  b.output("y");
+  ImportResult result = b.import_model();
+  ASSERT_TRUE(result.ok()) << to_string(result.unsupported);
+  ASSERT_TRUE(verify(result.graph).ok()) << verify(result.graph).failure().message;
+  const std::string text = to_string(result.graph);
+  EXPECT_NE(text.find("If(%c, %x) {captures = 1, else_branch = graph \"\" {"), std::string::npos) << text;
+  const auto again = parse_graph(text);
+  ASSERT_TRUE(again.ok()) << again.failure().message;
+  EXPECT_EQ(to_string(*again), text);
+  for (int64_t c : {0, 1}) {
+    const auto out = interpret(result.graph, {{kFloat32, {2}, {-1, 2}, {}}, {kBool, {}, {}, {c}}});
+    ASSERT_TRUE(out.ok()) << out.failure().message;
+    EXPECT_EQ((*out)[0].f, c ? (std::vector<double>{0, 2}) : (std::vector<double>{1, -2}));
+  }
+}
+
+TEST(ImportGraph, KnownConditionsTakeTheBranchInPlace) {
+  OnnxBuilder b;
+  b.input("x", {2, 1});
+  b.ints("one", {}, {1});
+  // The condition is computed from the shape, as exporters of squeeze do it.
+  b.node("Shape", {"x"}, {"s"});
+  b.node("Gather", {"s", "one"}, {"d"});
+  b.node("Equal", {"d", "one"}, {"c"});
+  add_if(b.graph(), "c", "x", "y");
+  b.output("y");
+  const ImportResult result = b.import_model();
+  ASSERT_TRUE(result.ok()) << to_string(result.unsupported);
+  EXPECT_NE(to_string(result.graph).find("Relu(%x)"), std::string::npos) << to_string(result.graph);
+  EXPECT_EQ(to_string(result.graph).find("If("), std::string::npos) << to_string(result.graph);
+}
+
+TEST(ImportGraph, InputsMayBeFixedWhereTheyDecide) {
+  OnnxBuilder b;
+  b.input("x", {2, 3});
+  b.input("c", {}, onnx::TensorProto::BOOL);
+  auto& node = add_if(b.graph(), "c", "x", "y");
+  // A branch that is wrong for these sizes: only the other one can be taken.
+  auto& inner = *node.mutable_attribute(1)->mutable_g()->mutable_node(0);
+  inner.set_op_type("MatMul");
+  inner.add_input("x");
+  b.output("y");
+  const ImportResult open = b.import_model();
+  ASSERT_EQ(open.unsupported.rows.size(), 1u);
+  EXPECT_EQ(open.unsupported.rows[0].id, "unsupported-branch");
+  ImportOptions options;
+  options.constants["c"] = Constant::from_ints(kBool, {}, std::vector<int64_t>{1});
+  const ImportResult fixed = b.import_model(options);
+  ASSERT_TRUE(fixed.ok()) << to_string(fixed.unsupported);
+  EXPECT_EQ(fixed.graph.inputs.size(), 1u);
+  options.constants["d"] = options.constants["c"];
+  EXPECT_THROW(b.import_model(options), UserError);
+  options.constants.erase("d");
+  options.constants["c"] = Constant::from_ints(kInt64, {}, std::vector<int64_t>{1});
+  EXPECT_THROW(b.import_model(options), UserError);
+}
+
+TEST(ImportGraph, DeepNestingIsLinearAndLimited) {
+  const auto nested = [](int depth) {
+    OnnxBuilder b;
+    b.input("x", {2});
+    b.input("c", {}, onnx::TensorProto::BOOL);
+    onnx::GraphProto* graph = &b.graph();
+    for (int k = 0; k < depth; ++k) {
+      auto& node = add_if(*graph, "c", "x", "y" + std::to_string(k));
+      if (k > 0) graph->mutable_output(0)->set_name("y" + std::to_string(k));
+      graph = node.mutable_attribute(0)->mutable_g();
+      graph->clear_node();
+    }
+    OnnxBuilder::add_node(*graph, "Relu", {"x"}, {graph->output(0).name()});
+    b.output("y0");
+    return b;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(nested(20).import_model().ok());
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 1.0);
+  ImportOptions shallow;
+  shallow.limits.nesting = 10;
+  try {
+    nested(20).import_model(shallow);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.id(), "too-deep");
+  }
+  try {
+    nested(120).import_model();  // deeper than protobuf's own limit
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_TRUE(error.id() == "too-deep" || error.id() == "not-a-model") << error.id();
+  }
+}
+
 /// What is wrong, and the id that says so.
 struct Wrong {
   const char* id;

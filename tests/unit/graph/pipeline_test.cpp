@@ -6,6 +6,7 @@
 #include "graph/interpret.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
+#include "graph/passes/fold_native.h"
 #include "graph/pipeline.h"
 #include "runtime/base/files.h"
 
@@ -90,6 +91,44 @@ TEST(Fold, MovesWeightsOfAnyTypeAndRank) {
             for (int64_t e = 0; e < t.shape()[3]; ++e, ++flat)
               ASSERT_EQ(t.int_at(flat), a * strides[perm[0]] + b * strides[perm[1]] + d * strides[perm[2]] + e * strides[perm[3]]);
     } while (std::next_permutation(perm.begin(), perm.end()));
+  }
+}
+
+TEST(Fold, NativeConversionsAreThoseOfTheInterpreter) {
+  const std::string text = R"(graph "" {
+  %i = i8[2, 3] {-128, 127, 0, 5, -5, 1}
+  %u = u8[2, 3] {255, 0, 128, 5, 7, 1}
+  %h = f16[3] {0.1, 65504.0, -inf}
+  %s = f32[3] {0.1, 0.3, 1e-05}
+  %z = i8[3] {-128, 3, 0}
+  %k = f32[] {0.7}
+  %q = u8[] {128}
+  %a: f32[2, 3] = DequantizeLinear(%i, %s, %z) {axis = 1}
+  %b: f32[2, 3] = DequantizeLinear(%u, %k, %q)
+  %c: f32[3] = Cast(%h) {to = f32}
+  %d: bf16[3] = Cast(%s) {to = bf16}
+  %e: f32[2, 3] = Cast(%i) {to = f32}
+  return %a as "a"
+  return %b as "b"
+  return %c as "c"
+  return %d as "d"
+  return %e as "e"
+})";
+  Graph graph = parsed(text);
+  for (const Value& output : graph.outputs) {
+    const Node& node = graph.node(output.node);
+    std::vector<const Constant*> constants;
+    std::vector<RefTensor> tensors;
+    tensors.reserve(node.inputs.size());
+    std::vector<const RefTensor*> inputs;
+    for (const Value& input : node.inputs) {
+      constants.push_back(graph.constant(input));
+      tensors.push_back(to_ref_tensor(*constants.back()));
+      inputs.push_back(&tensors.back());
+    }
+    const auto native = fold_natively(node, constants);
+    ASSERT_TRUE(native.has_value()) << node.name;
+    EXPECT_EQ(digest(*native), digest(to_constant((*interpret_node(node, inputs))[0]))) << node.name;
   }
 }
 
