@@ -111,8 +111,12 @@ Value* LlvmValues::min_max(DType t, Value* a, Value* b, bool is_min) {
     return b_.CreateBinaryIntrinsic(id, a, b);
   }
   Value *x = to_arithmetic(t, a), *y = to_arithmetic(t, b);
-  if (isa_.aarch64 && t.bits >= 32)
-    return b_.CreateBinaryIntrinsic(is_min ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, x, y);
+  // Where 16-bit floats are compared as floats, their bits are chosen; otherwise compare and choice become one instruction.
+  const bool as_bits = t.bits == 16 && x->getType()->getScalarType()->isFloatTy();
+  if (!as_bits) a = x, b = y;
+  auto result = [&](Value* v) { return as_bits ? v : from_arithmetic(t, v); };
+  if (isa_.aarch64 && !as_bits)
+    return result(b_.CreateBinaryIntrinsic(is_min ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, x, y));
   // `x < y ? x : y` is one minps, which gives y when either is NaN. So with a constant first the result is right as it stands
   // (relu is one instruction); otherwise a NaN in x is put back. llvm.minimum would order the zeros too, at twice the price.
   const llvm::CmpInst::Predicate predicate = is_min ? llvm::CmpInst::FCMP_OLT : llvm::CmpInst::FCMP_OGT;
@@ -121,8 +125,8 @@ Value* LlvmValues::min_max(DType t, Value* a, Value* b, bool is_min) {
     std::swap(a, b);
   }
   Value* chosen = b_.CreateSelect(b_.CreateFCmp(predicate, x, y), a, b);
-  if (is_not_nan_constant(x)) return chosen;
-  return b_.CreateSelect(b_.CreateFCmpUNO(x, x), a, chosen);
+  if (is_not_nan_constant(x)) return result(chosen);
+  return result(b_.CreateSelect(b_.CreateFCmpUNO(x, x), a, chosen));
 }
 
 Value* LlvmValues::shift(BinaryOp op, DType t, Value* a, Value* b) {
