@@ -76,11 +76,11 @@ Value* Engine::min_max(BinaryOp op, std::span<Value* const> operands) {
       }
     }
   }
-  // max(-x, -1) --> -min(x, 1)
-  const Value* innermost = kept[0];
+  // max(-x, -1) --> -min(x, 1). Only where all operands start negative, so that none does afterwards and it ends here.
+  bool all_negative = all_tame;
   for (const Value* operand : kept)
-    if (!operand->is(ValueKind::kInt)) innermost = operand;
-  if (all_tame && innermost->is(ValueKind::kSum) && innermost->coefficients[0] < 0) {
+    all_negative &= operand->is(ValueKind::kInt) || (operand->is(ValueKind::kSum) && operand->coefficients[0] < 0);
+  if (all_negative) {
     InlineVector<Value*, kMaxOperands> negated;
     for (Value* operand : kept) {
       Linear opposite;

@@ -111,6 +111,29 @@ class Generator {
     }
   }
 
+  /// Index arithmetic of tiles.
+  Expr tile(int depth) {
+    static const int64_t kStrides[] = {1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+    Expr sum = Expr(domains[pick(3)].var) * kStrides[pick(12)];
+    for (int64_t more = pick(3); more > 0; --more) {
+      const Expr part = depth > 0 && pick(3) == 0 ? tile(depth - 1) : Expr(domains[pick(3)].var);
+      sum = pick(5) ? sum + part * kStrides[pick(12)] : sum - part * kStrides[pick(12)];
+    }
+    if (pick(2)) sum = sum + (pick(20) - 5);
+    if (depth <= 0) return sum;
+    const int64_t c = kStrides[2 + pick(10)], n = kStrides[2 + pick(4)];
+    switch (pick(8)) {
+      case 0: return floor_div(sum, c);
+      case 1: return floor_mod(sum, c);
+      case 2: return floor_div(sum, c) * c + floor_mod(sum, c);
+      case 3: return floor_mod(floor_div(sum, c), n) * c + floor_mod(sum, c);
+      case 4: return min(sum, tile(depth - 1)) + Expr(domains[pick(3)].var);
+      case 5: return max(sum, Expr(pick(9))) - tile(depth - 1);
+      case 6: return floor_div(floor_div(sum, c), n) - floor_div(tile(depth - 1), c);
+      default: return sum;
+    }
+  }
+
   /// A vector of index arithmetic.
   Expr vector(int depth, int lanes) {
     if (depth <= 0 || pick(5) == 0) {
@@ -254,6 +277,30 @@ TEST_F(SimplifyFuzz, KeepsTheMeaningUnderAssumptions) {
     const Expr condition = g.boolean(2);
     facts.assume(condition);
     check_simplified(g, seed, g.pick(2) ? g.integer(kInt64, 3) : g.boolean(3), facts, condition);
+  });
+}
+
+TEST_F(SimplifyFuzz, KeepsTheMeaningOfTiles) {
+  // Sums of strides, divided and put together again, with clips: what splits, fused loops and layouts make.
+  run(600, [](uint64_t seed) {
+    Generator g(seed);
+    check_simplified(g, seed, g.pick(4) ? g.tile(3) : g.tile(2) < g.tile(2), ranges_of(g));
+  });
+}
+
+TEST_F(SimplifyFuzz, KeepsTheMeaningInSymbolicRanges) {
+  // z runs over a range whose ends depend on x and y.
+  run(400, [](uint64_t seed) {
+    Generator g(seed);
+    g.affine_only = g.pick(3) == 0;
+    const Expr x = g.domains[0].var, y = g.domains[1].var, z = g.domains[2].var;
+    const Expr lo = g.pick(2) ? Expr(g.pick(3)) : g.pick(2) ? max(x - g.pick(4), 0) : x * g.pick(3);
+    const Expr extent = g.pick(3) == 0 ? floor_div(y + g.pick(3), 2 + g.pick(3)) : g.pick(2) ? min(y + 1, Expr(3) - x) : y - g.pick(2);
+    Facts facts;
+    for (int i = 0; i < 2; ++i) facts.set_range(g.domains[i].var, Expr(g.domains[i].lo), Expr(g.domains[i].hi - g.domains[i].lo + 1));
+    facts.set_range(g.domains[2].var, lo, extent);
+    const Expr inside = lo <= z && z < lo + extent;
+    check_simplified(g, seed, g.pick(2) ? g.integer(kInt64, 3) : g.pick(2) ? g.boolean(3) : g.tile(2) < g.tile(2), facts, inside);
   });
 }
 
