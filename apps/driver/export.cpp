@@ -149,6 +149,20 @@ std::string header_text(const CompiledProgram& program, const std::string& name)
   return out.str();
 }
 
+/// Removes the files of an export that did not come to its end.
+class Unfinished {
+ public:
+  void add(const std::string& path) { paths_.push_back(path); }
+  void finish() { paths_.clear(); }
+  ~Unfinished() {
+    std::error_code ignored;
+    for (const std::string& path : paths_) std::filesystem::remove(path, ignored);
+  }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
 /// `P_run(instance, in..., out...)` in loop IR: fills two tables of pointers and calls P_run_buffers. Generated
 /// functions take a context first and hand it on to functions of the program; here that first parameter is the
 /// instance.
@@ -225,9 +239,11 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
 
   ModelDescription description = describe(program, name);
   std::vector<ObjectCode> objects = program.objects;
+  Unfinished unfinished;
   if (in_file) {
     const std::string file = name + ".weights";
     result.weights = (path.parent_path() / file).string();
+    unfinished.add(result.weights);
     description.variants[0].weights_sha256 =
         take(write_weights_file(result.weights, std::as_bytes(std::span<const uint8_t>(*program.weights))));
     description.variants[0].weights_file = file;
@@ -251,6 +267,7 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   const auto write = [&](const std::string& file, std::string_view bytes) {
     if (Result<void> ok = write_file(file, bytes); !ok) throw UserError(ok.failure().id, ok.failure().message);
   };
+  for (const std::string& file : {result.library, result.header, result.manifest}) unfinished.add(file);
   if (suffix == ".so") {
     link_shared_library(objects, program.target, link, options.path);
   } else {
@@ -267,6 +284,7 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   for (const std::string& file : {result.library, result.header, result.weights})
     if (!file.empty()) manifest["files"].push_back(take(manifest_file_entry(file)));
   write(result.manifest, json_text(manifest));
+  unfinished.finish();
   return result;
 }
 
