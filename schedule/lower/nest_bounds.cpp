@@ -107,18 +107,20 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
   if (const auto it = known.find(producer); it != known.end()) return it->second;
   const StageState& p = stage(producer);
   const std::vector<Expr>& shape = p.stage->outputs[0]->shape;
-  std::vector<Interval> box(shape.size());
+  std::vector<Interval> box(shape.size()), wide_box(shape.size());
   std::vector<bool> inside(shape.size(), true);  // read only at axes of readers that are no longer than the dimension
   bool first = true;
   for (int user : state_.consumers_of(producer)) {
     if (stage(user).attach == AttachKind::kInlined) continue;
     const StageState& c = stage(user);
-    RangeMap ranges;
+    RangeMap ranges, wide_ranges;
     if (user == in.stage) {
       RangeMap free;
       for (size_t a = 0; a < c.axis_loops.size(); ++a) {
         const Expr e = in.domain.min[a] + value_of(in, c.axis_loops[a], &free);
         Interval range = bounds_of(e, free, facts_);
+        const bool whole = !c.consumer_of(c.axis_loops[a]) && in.value[c.axis_loops[a]].get() == nullptr;
+        wide_ranges[c.stage->axes[a].var.get()] = whole ? in.domain.wide(a) : range;
         // A tail under a condition reaches beyond the extent; what lies there is not computed.
         if (range.hi.get() && !stays_inside(in, c.axis_loops[a]) && !can_prove(range.hi <= in.domain.min[a] + in.domain.extent[a] - 1, facts_))
           range.hi = min(range.hi, in.domain.min[a] + in.domain.extent[a] - 1);
@@ -130,12 +132,15 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         const Expr last = c.stage->reduce_axes[a].extent - 1;
         if (range.hi.get() && !stays_inside(in, c.reduce_loops[a]) && !can_prove(range.hi <= last, facts_)) range.hi = min(range.hi, last);
         ranges[c.stage->reduce_axes[a].var.get()] = range;
+        wide_ranges[c.stage->reduce_axes[a].var.get()] = range;
       }
     } else if (is_inside(user, in)) {
       const Region domain = region_of(user, in, known);
-      for (size_t a = 0; a < c.axis_loops.size(); ++a)
+      for (size_t a = 0; a < c.axis_loops.size(); ++a) {
         ranges[c.stage->axes[a].var.get()] = {domain.min[a], short_form(domain.min[a] + domain.extent[a] - 1)};
-      for (const Axis& axis : c.stage->reduce_axes) ranges[axis.var.get()] = {Expr(0), short_form(axis.extent - 1)};
+        wide_ranges[c.stage->axes[a].var.get()] = domain.wide(a);
+      }
+      for (const Axis& axis : c.stage->reduce_axes) wide_ranges[axis.var.get()] = ranges[axis.var.get()] = {Expr(0), short_form(axis.extent - 1)};
     } else {
       TS_UNREACHABLE() << p.name << " is read by " << c.name << " outside of its place";
     }
@@ -151,6 +156,10 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
                                     std::any_of(c.stage->reduce_axes.begin(), c.stage->reduce_axes.end(), is_short_axis));
           if (range.lo.get() == nullptr) range.lo = Expr(0);
           if (range.hi.get() == nullptr) range.hi = shape[d] - 1;
+          Interval wide = bounds_of(read->indices[d], wide_ranges, facts_);
+          if (wide.lo.get() == nullptr) wide.lo = Expr(0);
+          if (wide.hi.get() == nullptr) wide.hi = shape[d] - 1;
+          wide_box[d] = first ? wide : Interval{short_form(min(wide_box[d].lo, wide.lo)), short_form(max(wide_box[d].hi, wide.hi))};
           box[d] = first ? range : Interval{short_form(min(box[d].lo, range.lo)), short_form(max(box[d].hi, range.hi))};
         }
         first = false;
@@ -167,6 +176,10 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
     region.extent.push_back(first ? shape[d] : short_form(box[d].hi - box[d].lo + 1));
   }
   region = clamp(region, shape, inside);
+  for (size_t d = 0; d < shape.size() && !first; ++d) {
+    region.wide_min.push_back(short_form(wide_box[d].lo));
+    region.wide_extent.push_back(short_form(wide_box[d].hi - wide_box[d].lo + 1));
+  }
   known[producer] = region;
   return region;
 }

@@ -15,6 +15,14 @@ namespace tensmith {
 /// A box of logical indices: [min, min + extent) per dimension.
 struct Region {
   std::vector<Expr> min, extent;
+  /// The same before it was cut at the edges of tensors: a box around it whose extents mostly are constants, which storage is
+  /// sized by. Empty: the same.
+  std::vector<Expr> wide_min, wide_extent;
+
+  Interval wide(size_t dim) const {
+    const Expr& lo = wide_min.empty() ? min[dim] : wide_min[dim];
+    return {lo, lo + (wide_extent.empty() ? extent[dim] : wide_extent[dim]) - 1};
+  }
 };
 
 /// Where the elements of a logical buffer are, at the place that is being emitted.

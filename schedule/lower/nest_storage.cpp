@@ -67,7 +67,9 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
   };
   for (size_t d = 0; d < region.extent.size(); ++d) {
     Expr extent = region.extent[d];
-    const VarFacts bounds = constant_bounds(extent, facts_);
+    VarFacts bounds = constant_bounds(extent, facts_);
+    if (!region.wide_extent.empty())
+      if (const VarFacts wide = constant_bounds(region.wide_extent[d], facts_); wide.hi && (!bounds.hi || *wide.hi < *bounds.hi)) bounds.hi = wide.hi;
     if (!at_root) {
       if (!bounds.hi && s.scope == Scope::kRegister)
         throw ScheduleError("register-size", "schedule " + state_.name + ": stage " + s.name + " lives in registers, but its extent " +

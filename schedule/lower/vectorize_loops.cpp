@@ -71,7 +71,11 @@ class Widener : public Mutator {
         if (is_vector(min) || is_vector(extent)) refuse("a loop whose bounds depend on the lane");
         return For::make(node.var, min, extent, node.for_kind, mutate(node.body), node.attrs);
       }
-      case NodeKind::kEvaluate: return substitute(s, {{var_.get(), first_}});  // a prefetch: one for the whole vector
+      case NodeKind::kEvaluate: {  // a prefetch: one for the whole vector
+        VarMap first_lane{{var_.get(), first_}};
+        for (const auto& [scalar, wide] : renamed_) first_lane[scalar] = Call::make(scalar->dtype, Intrinsic::kExtractLane, {wide, Expr(0)});
+        return substitute(s, first_lane);
+      }
       case NodeKind::kBlock: return mutate_children(s);
       default: refuse("an allocation, assertion or while loop");
     }

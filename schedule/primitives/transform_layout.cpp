@@ -1,9 +1,26 @@
+#include <algorithm>
+
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/primitive_list.h"
 
 namespace tensmith {
 
 namespace {
+
+/// Refuses a layout that puts several elements into one place: of each dim the parts must make up the whole index.
+Result<void> check_keeps_elements(const Layout& layout) {
+  for (int d = 0; d < layout.rank(); ++d)
+    for (int64_t below = 1; below != 0;) {
+      // The part that counts pieces of `below` elements.
+      const auto part = std::find_if(layout.dims().begin(), layout.dims().end(), [&](const LayoutDim& p) { return p.dim == d && p.div == below && p.mod != 1; });
+      if (part == layout.dims().end())
+        return Failure{"layout-loses-elements", "layout " + layout.text() + " puts several elements of dim " + std::to_string(d) + " into one place: expected a part " +
+                                                    std::to_string(d) + (below == 1 ? std::string(" or ") + std::to_string(d) + "%f" : "/" + std::to_string(below))};
+      if (part->mod != 0 && below > (int64_t{1} << 40) / part->mod) break;  // larger than any extent
+      below *= part->mod;
+    }
+  return {};
+}
 
 Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
@@ -13,7 +30,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   if (stage.attach == AttachKind::kInlined) return Failure{"no-loops", "stage " + stage.name + " is inlined and has no storage"};
   const Result<Layout> layout = Layout::parse(step.text("layout"), static_cast<int>(stage.stage->outputs[output]->shape.size()));
   if (!layout) return layout.failure();
-  return {};
+  return check_keeps_elements(*layout);
 }
 
 void apply(ScheduleState& state, const Step& step) {

@@ -1,0 +1,184 @@
+// Each reason for which a step or a schedule can be refused, by its id.
+#include <gtest/gtest.h>
+
+#include "tests/unit/schedule/check_schedule.h"
+
+namespace tensmith {
+namespace {
+
+struct Refusal {
+  const char* id;
+  const char* workload;
+  std::vector<std::string> before;
+  std::string step;
+};
+
+void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.id << ": " << refusal.step; }
+
+/// A copy by statements, read by and reading an elementwise stage; beside it a stage with several outputs.
+SizedWorkload statements_workload() {
+  const Tensor x = placeholder("X", {8}, kFloat32);
+  const Tensor a = compute("A", {8}, [&](const Indices& i) { return x(i) + make_const(kFloat32, 1); });
+  const Tensor s = imperative("S", {a}, {{Expr(8)}}, {kFloat32}, [&](const std::vector<Buffer>& out) {
+    const Var i("i");
+    return For::make(i, Expr(0), Expr(8), ForKind::kSerial, Store::make(out[0], {Expr(7) - i}, a(Expr(i))));
+  })[0];
+  const std::vector<Tensor> two = compute_multi("T", {8}, [&](const Indices& i) { return std::vector<Expr>{s(i), s(i) * make_const(kFloat32, 2)}; });
+  const Tensor out = compute("Y", {8}, [&](const Indices& i) { return two[0](i) + two[1](i); });
+  return {make_workload("statements", {x}, {out}), {}};
+}
+
+/// An output that its reader needs shifted, and a reduction whose condition reads memory.
+SizedWorkload outputs_workload() {
+  const Tensor x = placeholder("X", {9}, kFloat32), keep = placeholder("K", {9}, kBool);
+  const Tensor p = compute("P", {9}, [&](const Indices& i) { return x(i) + make_const(kFloat32, 1); });
+  const Tensor c = compute("C", {8}, [&](const Indices& i) { return p(i[0] + 1); });
+  const Tensor w = reduce("W", {8}, {9}, sum_reducer(kFloat32), [&](const Indices&, const Indices& r) { return x(r[0]); },
+                          [&](const Indices&, const Indices& r) { return keep(r[0]); });
+  const Tensor y = compute("Y", {8}, [&](const Indices& i) { return w(i) + c(i); });
+  return {make_workload("outputs", {x, keep}, {p, y}), {}};
+}
+
+SizedWorkload named(const std::string& name) {
+  if (name == "statements") return statements_workload();
+  if (name == "outputs") return outputs_workload();
+  if (name == "large") return {dense_workload(32, 32, 8), {}};
+  return sample_workload(name);
+}
+
+class RefusalTest : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusalTest, HasItsId) {
+  const Refusal& refusal = GetParam();
+  Schedule schedule = make_schedule(named(refusal.workload).workload, refusal.before);
+  const std::string before = schedule.to_string();
+  const Step step = parse_step(refusal.step).value();
+  const Result<void> result = schedule.try_apply(step);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.failure().id, refusal.id) << result.failure().message;
+  EXPECT_EQ(schedule.to_string(), before) << "a refused step must leave the schedule as it is";
+  // A message in lower case that names what the step named, without a full stop.
+  EXPECT_FALSE(result.failure().message.ends_with(".")) << result.failure().message;
+  try {
+    schedule.apply(step);
+    FAIL();
+  } catch (const ScheduleError& error) {
+    EXPECT_NE(std::string(error.what()).find(result.failure().message), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("stage "), std::string::npos) << "the error shows the loop nests";
+  }
+}
+
+const std::vector<std::string> kNone = {};
+const std::string kSplitIo = "split stage=C loop=i0 factor=3 outer=io inner=ii";
+
+INSTANTIATE_TEST_SUITE_P(
+    Schema, RefusalTest,
+    testing::Values(Refusal{"unknown-stage", "dense", kNone, "unroll stage=Q loop=i0"}, Refusal{"unknown-loop", "dense", kNone, "unroll stage=C loop=q"},
+                    Refusal{"unknown-loop", "dense", kNone, "reorder stage=C loops=i0,q"}, Refusal{"missing-step-argument", "dense", kNone, "unroll stage=C"},
+                    Refusal{"bad-step-argument", "dense", kNone, "set_scope stage=C scope=disk"},
+                    Refusal{"bad-step-argument", "dense", kNone, "split stage=C loop=i0 factor=2 outer=a inner=b tail=cut"},
+                    Refusal{"bad-step-argument", "dense", kNone, "split stage=C loop=i0 factor=2 outer= inner=b"},
+                    Refusal{"no-loops", "dense", kNone, "storage_align stage=A elements=8"}, Refusal{"no-loops", "statements", kNone, "set_scope stage=S scope=stack"},
+                    Refusal{"no-loops", "softmax", {"compute_inline stage=e"}, "cache_write stage=e name=e2"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Loops, RefusalTest,
+    testing::Values(Refusal{"bad-factor", "dense", kNone, "split stage=C loop=i0 factor=0 outer=a inner=b"},
+                    Refusal{"duplicate-loop", "dense", kNone, "split stage=C loop=i0 factor=2 outer=i1 inner=b"},
+                    Refusal{"duplicate-loop", "dense", kNone, "split stage=C loop=i0 factor=2 outer=a inner=a"},
+                    Refusal{"split-of-marked-loop", "dense", {"parallel stage=C loop=i0"}, "split stage=C loop=i0 factor=2 outer=a inner=b"},
+                    Refusal{"attach-point", "dense", {"compute_at stage=C consumer=R at=i0"}, "split stage=R loop=i0 factor=2 outer=a inner=b"},
+                    Refusal{"shift-of-reduction", "dense", kNone, "split stage=C loop=r0 factor=5 outer=a inner=b tail=shift"},
+                    Refusal{"shift-inside-reduction", "dense", {"reorder stage=C loops=r0,i0"}, "split stage=C loop=i0 factor=5 outer=a inner=b tail=shift"},
+                    Refusal{"shift-inside-reduction", "dense", {"split stage=C loop=i0 factor=5 outer=a inner=b tail=shift"}, "reorder stage=C loops=r0,a,b"},
+                    Refusal{"shift-inside-reduction", "dense", {"split stage=C loop=i0 factor=5 outer=a inner=b tail=shift"}, "decompose_reduction stage=C loop=a"},
+                    Refusal{"shift-overlap", "dense", {"split stage=C loop=i0 factor=5 outer=a inner=b tail=shift"}, "parallel stage=C loop=a"},
+                    Refusal{"shift-overlap", "dense", {"split stage=C loop=i0 factor=5 outer=a inner=b tail=shift"}, "vectorize stage=C loop=a"},
+                    Refusal{"pad-of-output", "dense", kNone, "split stage=R loop=i0 factor=5 outer=a inner=b tail=pad"},
+                    Refusal{"pad-of-split-loop", "dense", {kSplitIo}, "split stage=C loop=ii factor=2 outer=a inner=b tail=pad"},
+                    Refusal{"pad-of-where", "outputs", kNone, "split stage=W loop=i0 factor=3 outer=a inner=b tail=pad"},
+                    Refusal{"fuse-too-few", "dense", kNone, "fuse stage=C loops=i0 fused=f"}, Refusal{"fuse-not-adjacent", "dense", kNone, "fuse stage=C loops=i0,r0 fused=f"},
+                    Refusal{"fuse-mixed", "dense", kNone, "fuse stage=C loops=i1,r0 fused=f"}, Refusal{"duplicate-loop", "dense", kNone, "fuse stage=C loops=i0,i1 fused=r0"},
+                    Refusal{"fuse-of-marked-loop", "dense", {"unroll stage=C loop=i1"}, "fuse stage=C loops=i0,i1 fused=f"},
+                    Refusal{"reorder-duplicate", "dense", kNone, "reorder stage=C loops=i0,i1,i0"},
+                    Refusal{"attach-point", "dense", {"compute_at stage=C consumer=R at=i0"}, "reorder stage=R loops=i1,i0"},
+                    Refusal{"loop-already-marked", "dense", {"parallel stage=C loop=i0"}, "parallel stage=C loop=i0"},
+                    Refusal{"loop-already-marked", "dense", {"parallel stage=C loop=i0"}, "unroll stage=C loop=i0"},
+                    Refusal{"loop-already-marked", "dense", {"parallel stage=C loop=i0"}, "vectorize stage=C loop=i0"},
+                    Refusal{"parallel-reduction", "dense", kNone, "parallel stage=C loop=r0"}, Refusal{"bad-lanes", "dense", kNone, "tile stage=C rows=i0 columns=i1 lanes=6"},
+                    Refusal{"tile-of-reduction", "dense", kNone, "tile stage=C rows=i0,r0 columns=i1 lanes=8"},
+                    Refusal{"duplicate-loop", "dense", kNone, "tile stage=C rows=i0,i0 columns=i1 lanes=8"},
+                    Refusal{"loop-already-marked", "dense", {"unroll stage=C loop=i0"}, "tile stage=C rows=i0 columns=i1 lanes=8"},
+                    Refusal{"tile-of-output", "max_plus", kNone, "tile stage=C rows=i0 columns=i1 lanes=8"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Places, RefusalTest,
+    testing::Values(Refusal{"compute-at-input", "dense", kNone, "compute_at stage=A consumer=C at=i0"}, Refusal{"compute-at-input", "dense", kNone, "compute_root stage=A"},
+                    Refusal{"compute-at-self", "dense", kNone, "compute_at stage=C consumer=C at=i0"}, Refusal{"unknown-loop", "dense", kNone, "compute_at stage=C consumer=R at=q"},
+                    Refusal{"no-loops", "statements", kNone, "compute_at stage=S consumer=T at=i0"},
+                    Refusal{"attach-illegal", "dense", {"unroll stage=R loop=i0"}, "compute_at stage=C consumer=R at=i0"},
+                    Refusal{"attach-illegal", "dense", kNone, "compute_at stage=R consumer=C at=i0"},
+                    Refusal{"attach-illegal", "softmax", kNone, "compute_at stage=e consumer=Y at=i0"},
+                    Refusal{"attach-illegal", "softmax", {"compute_at stage=s consumer=Y at=i0", "compute_at stage=e consumer=Y at=i0"}, "compute_root stage=s"},
+                    Refusal{"attach-illegal", "expand_depthwise_project",
+                            {"compute_at stage=D6 consumer=O at=i2", "compute_at stage=D consumer=O at=i2"}, "compute_at stage=D6 consumer=O at=i0"},
+                    Refusal{"attach-cycle", "softmax", {"compute_at stage=s consumer=Y at=i0"}, "compute_at stage=Y consumer=s at=i0"},
+                    Refusal{"compute-at-output", "outputs", kNone, "compute_at stage=P consumer=C at=i0"},
+                    Refusal{"inline-illegal", "dense", kNone, "compute_inline stage=A"}, Refusal{"inline-illegal", "statements", kNone, "compute_inline stage=S"},
+                    Refusal{"inline-reduction", "dense", kNone, "compute_inline stage=C"}, Refusal{"inline-output", "dense", kNone, "compute_inline stage=R"},
+                    Refusal{"attach-point", "expand_depthwise_project", {"compute_at stage=E consumer=E6 at=i0"}, "compute_inline stage=E6"},
+                    Refusal{"inline-into-statements", "statements", kNone, "compute_inline stage=A"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Stages, RefusalTest,
+    testing::Values(Refusal{"duplicate-stage", "dense", kNone, "cache_read stage=A consumer=C name=R"}, Refusal{"duplicate-stage", "dense", kNone, "cache_write stage=C name=R"},
+                    Refusal{"duplicate-stage", "dense", kNone, "rfactor stage=C loop=r0 name=R"}, Refusal{"cache-outputs", "statements", kNone, "cache_read stage=T consumer=Y name=Q"},
+                    Refusal{"cache-inlined", "softmax", {"compute_inline stage=e"}, "cache_read stage=e consumer=Y name=Q"},
+                    Refusal{"cache-no-reader", "dense", kNone, "cache_read stage=A consumer=R name=Q"},
+                    Refusal{"cache-after-split", "dense", {kSplitIo}, "cache_write stage=C name=Q"},
+                    Refusal{"attach-point", "dense", {"compute_at stage=C consumer=R at=i0"}, "cache_write stage=R name=Q"},
+                    Refusal{"rfactor-no-reduction", "dense", kNone, "rfactor stage=R loop=i0 name=Q"}, Refusal{"rfactor-no-reduction", "dense", kNone, "rfactor stage=C loop=i0 name=Q"},
+                    Refusal{"rfactor-after-split", "dense", {kSplitIo}, "rfactor stage=C loop=r0 name=Q"},
+                    Refusal{"rfactor-of-fused", "conv", {"fuse stage=Y loops=r0,r1 fused=f"}, "rfactor stage=Y loop=f name=Q"},
+                    Refusal{"rfactor-of-shifted", "max_plus", {"split stage=C loop=r0 factor=3 outer=a inner=b tail=shift"}, "rfactor stage=C loop=b name=Q"},
+                    Refusal{"rfactor-after-mark", "dense", {"unroll stage=C loop=r0"}, "rfactor stage=C loop=r0 name=Q"},
+                    Refusal{"attach-point", "outputs", {"compute_at stage=C consumer=Y at=i0", "compute_at stage=W consumer=Y at=i0", "cache_read stage=X consumer=W name=Xw",
+                                                        "compute_at stage=Xw consumer=W at=i0"}, "rfactor stage=W loop=r0 name=Q"},
+                    Refusal{"decompose-no-reduction", "dense", kNone, "decompose_reduction stage=R loop=i0"},
+                    Refusal{"decompose-inside-reduction", "dense", {"reorder stage=C loops=r0,i1"}, "decompose_reduction stage=C loop=i1"},
+                    Refusal{"scope-of-output", "dense", kNone, "set_scope stage=R scope=stack"}, Refusal{"scope-of-output", "dense", kNone, "storage_align stage=R elements=8"},
+                    Refusal{"bad-alignment", "dense", kNone, "storage_align stage=C elements=-1"}, Refusal{"bad-output", "dense", kNone, "transform_layout stage=C layout=0,1 output=1"},
+                    Refusal{"bad-layout", "dense", kNone, "transform_layout stage=C layout=0,2"},
+                    Refusal{"layout-loses-elements", "dense", kNone, "transform_layout stage=C layout=0/4,1"},
+                    Refusal{"layout-loses-elements", "dense", kNone, "transform_layout stage=C layout=0%4,1"},
+                    Refusal{"layout-loses-elements", "dense", kNone, "transform_layout stage=C layout=0/8,1,0%4"},
+                    Refusal{"no-loops", "softmax", {"compute_inline stage=e"}, "transform_layout stage=e layout=1,0"},
+                    Refusal{"bad-distance", "dense", kNone, "prefetch stage=C producer=B loop=r0 distance=0"},
+                    Refusal{"prefetch-not-read", "dense", kNone, "prefetch stage=R producer=B loop=i0 distance=1"}));
+
+/// Refused only while lowering, by sizes that the steps do not see.
+class LoweringRefusalTest : public testing::TestWithParam<Refusal> {};
+
+TEST_P(LoweringRefusalTest, IsAScheduleError) {
+  const Refusal& refusal = GetParam();
+  const Schedule schedule = make_schedule(named(refusal.workload).workload, refusal.before);
+  try {
+    lower(schedule);
+    FAIL() << "expected " << refusal.id;
+  } catch (const ScheduleError& error) {
+    EXPECT_EQ(error.id(), refusal.id) << error.what();
+    EXPECT_NE(error.message().find(';'), std::string::npos) << "says no way out: " << error.message();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lowering, LoweringRefusalTest,
+    testing::Values(Refusal{"vectorize-extent", "dense_m", {"vectorize stage=R loop=i0"}, ""},
+                    Refusal{"vectorize-race", "arg_max", {"vectorize stage=best loop=r0"}, ""},
+                    Refusal{"vectorize-body", "dense", {"vectorize stage=R loop=i0", "vectorize stage=R loop=i1"}, ""},
+                    Refusal{"unroll-limit", "large", {"unroll stage=C loop=i0", "unroll stage=C loop=i1", "unroll stage=C loop=r0", "unroll stage=R loop=i0", "unroll stage=R loop=i1"}, ""},
+                    Refusal{"register-size", "dense_m", {"reorder stage=R loops=i1,i0", "compute_at stage=C consumer=R at=i1", "set_scope stage=C scope=register"}, ""},
+                    Refusal{"parallel-workspace", "dense", {"parallel stage=R loop=i0", "compute_at stage=C consumer=R at=i0", "set_scope stage=C scope=global"}, ""}));
+
+}  // namespace
+}  // namespace tensmith
