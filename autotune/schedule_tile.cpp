@@ -284,14 +284,15 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
   const std::string parallel_loop = innermost;
 
   // Operands that lie across the vectors are turned once per piece.
+  std::sort(plan.to_copy.begin(), plan.to_copy.end());
+  plan.to_copy.erase(std::unique(plan.to_copy.begin(), plan.to_copy.end()), plan.to_copy.end());
+  std::vector<std::string> copies;
   for (const std::string& source : plan.to_copy) {
-    const std::string copy = draft.fresh(source + "_turned");
-    schedule.cache_read(source, reduction_name, copy);
+    copies.push_back(draft.fresh(source + "_turned"));
+    schedule.cache_read(source, reduction_name, copies.back());
   }
   schedule.compute_at(reduction_name, reader_name, at);
-  for (const std::string& source : plan.to_copy) {
-    const std::string copy = source + "_turned";
-    if (!schedule.state().find(copy)) continue;
+  for (const std::string& copy : copies) {
     const Stage turned = draft.effective(reduction_name);
     // The vector dimension innermost.
     for (const TensorAccess& access : accesses_of(schedule.state(), *turned)) {
@@ -302,7 +303,9 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& reader_name, const s
         if (uses_var(access.indices[d], turned->axes[plan.vector_dim].var)) last_dim = static_cast<int>(d);
         else layout += std::to_string(d) + ",";
       }
+      if (last_dim < 0) continue;
       schedule.transform_layout(copy, layout + std::to_string(last_dim));
+      break;
     }
     schedule.compute_at(copy, reader_name, parallel_loop);
   }

@@ -6,6 +6,9 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
 #include "graph/op_def.h"
+#include "graph/partition/support.h"
+#include "graph/pipeline.h"
+#include "runtime/base/config.h"
 #include "runtime/base/sha256.h"
 
 namespace tensmith::cli {
@@ -27,7 +30,13 @@ double flops_of(const graph::Graph& graph, const graph::Node& node) {
 int check(const Options& options) {
   LoadedModel model;
   model.digest = take(sha256_file(options.model));
-  const graph::ImportResult imported = import_model(options);
+  graph::ImportResult imported = import_model(options);
+  // What the compiler itself would refuse, after the passes that fold and decompose.
+  if (imported.ok()) {
+    graph::Graph optimised = imported.graph.clone();
+    graph::optimize(optimised, graph::pipeline_options(*config(), options.opt_level));
+    for (graph::UnsupportedRow& row : graph::unsupported_nodes(optimised).rows) imported.unsupported.add(std::move(row));
+  }
   Json json = json_header(provenance("tensmith.check/1", options, model, 0));
   json["model"] = imported.info.name;
   json["producer"] = imported.info.producer;

@@ -42,7 +42,6 @@ int inspect(const Options& options) {
   compile.explain = true;
   const CompiledProgram program = compile_graph(graph, compile);
   if (options.json) {
-    LoadedModel none;
     Json json = json_header({"tensmith.inspect/1", to_string(program.target), program.threads, 0, {}});
     json["arena_bytes"] = program.arena_bytes;
     json["arena_lower_bound"] = program.stats.arena_lower_bound;
@@ -56,6 +55,7 @@ int inspect(const Options& options) {
                          {"bytes", kernel.bytes},
                          {"schedule", kernel.schedule.to_string()},
                          {"explanation", kernel.explanation},
+                         {"plain_loops", kernel.is_plain},
                          {"schedule_ms", kernel.schedule_ms},
                          {"lower_ms", kernel.lower_ms},
                          {"codegen_ms", kernel.codegen_ms}});

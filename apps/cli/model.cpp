@@ -36,7 +36,9 @@ bool is_library(const std::string& path) {
 std::map<std::string, std::string> parse_assignments(const std::vector<std::string>& items, const char* flag) {
   std::map<std::string, std::string> map;
   for (const std::string& item : items) {
-    const size_t equals = item.rfind('=');
+    // Names may hold an equals sign, and so may files.
+    const size_t file = item.find("=@");
+    const size_t equals = file != std::string::npos ? file : item.rfind('=');
     TS_USER_CHECK(equals != std::string::npos && equals > 0, "bad-assignment")
         << flag << " " << item << ": expected NAME=VALUE, got no '='; write " << flag << " NAME=VALUE";
     map[item.substr(0, equals)] = item.substr(equals + 1);

@@ -21,37 +21,53 @@ struct DataSet {
   std::map<std::string, HostTensor> inputs, outputs;
 };
 
-DataSet read_data_set(const std::string& folder, const tensmith_model* model) {
+/// Reads a folder of arrays: by the list sets.json beside it, else input_K.npy and output_K.npy by the model's order.
+DataSet read_data_set(std::filesystem::path folder, const std::vector<std::string>& inputs,
+                      const std::vector<std::string>& outputs) {
+  if (!folder.has_filename()) folder = folder.parent_path();
   DataSet set;
-  const auto names = [&](const char* kind, bool input) {
-    std::map<std::string, std::string> files;
-    const std::filesystem::path index = std::filesystem::path(folder).parent_path() / "sets.json";
-    if (std::filesystem::exists(index)) {
-      const Json json = take(parse_json(take(read_file(index.string()))));
-      const std::string name = std::filesystem::path(folder).filename().string();
-      try {
-        for (const Json& entry : json.at("sets"))
-          if (entry.at("id") == name)
-            for (const Json& tensor : entry.at(kind))
-              files[tensor.at("name").get<std::string>()] =
-                  (index.parent_path() / tensor.at("file").get<std::string>()).string();
-      } catch (const Json::exception& e) {
-        throw UserError("bad-sets", index.string() + ": expected the form of apps/models/layout.py: " + e.what());
+  const std::filesystem::path index = folder.parent_path() / "sets.json";
+  if (std::filesystem::exists(index)) {
+    const Json json = take(parse_json(take(read_file(index.string()))));
+    try {
+      for (const Json& entry : json.at("sets")) {
+        if (entry.at("id") != folder.filename().string()) continue;
+        for (const auto& [kind, arrays] : {std::pair("inputs", &set.inputs), std::pair("outputs", &set.outputs)})
+          for (const Json& tensor : entry.at(kind))
+            arrays->emplace(tensor.at("name").get<std::string>(),
+                            take(read_npy((index.parent_path() / tensor.at("file").get<std::string>()).string())));
       }
-      return files;
+    } catch (const Json::exception& e) {
+      throw UserError("bad-sets", index.string() + ": expected the form of apps/models/layout.py: " + e.what());
     }
-    for (int32_t k = 0; model && k < (input ? model->num_inputs : model->num_outputs); ++k) {
-      const std::string file = folder + (input ? "/input_" : "/output_") + std::to_string(k) + ".npy";
-      if (std::filesystem::exists(file)) files[(input ? model->inputs : model->outputs)[k].name] = file;
-    }
-    return files;
-  };
-  for (const auto& [name, file] : names("inputs", true)) set.inputs.emplace(name, take(read_npy(file)));
-  for (const auto& [name, file] : names("outputs", false)) set.outputs.emplace(name, take(read_npy(file)));
-  TS_USER_CHECK(!set.outputs.empty(), "no-reference") << "--ref " << folder
-                                                      << ": expected arrays of right answers, found none; the folder "
-                                                         "holds output_0.npy ... or sets.json lies beside it";
+  } else {
+    const auto read = [&](const char* kind, const std::vector<std::string>& names, std::map<std::string, HostTensor>& arrays) {
+      for (size_t k = 0; k < names.size(); ++k) {
+        const std::filesystem::path file = folder / (std::string(kind) + std::to_string(k) + ".npy");
+        if (std::filesystem::exists(file)) arrays.emplace(names[k], take(read_npy(file.string())));
+      }
+    };
+    read("input_", inputs, set.inputs);
+    read("output_", outputs, set.outputs);
+  }
+  TS_USER_CHECK(!set.outputs.empty(), "no-reference")
+      << "--ref " << folder.string()
+      << ": expected arrays of right answers, found none; the folder holds output_0.npy ... or sets.json lies beside it";
   return set;
+}
+
+/// The names of inputs and outputs, from the model or library itself.
+std::pair<std::vector<std::string>, std::vector<std::string>> port_names(const Options& options) {
+  std::pair<std::vector<std::string>, std::vector<std::string>> names;
+  if (is_library(options.model)) {
+    const Module module = take(Module::load(options.model));
+    for (int32_t k = 0; k < module.model().num_inputs; ++k) names.first.push_back(module.model().inputs[k].name);
+    for (int32_t k = 0; k < module.model().num_outputs; ++k) names.second.push_back(module.model().outputs[k].name);
+  } else if (const graph::ImportResult imported = import_model(options); imported.ok()) {
+    for (graph::NodeId id : imported.graph.inputs) names.first.push_back(imported.graph.value_name({id, 0}));
+    names.second = imported.graph.output_names;
+  }
+  return names;
 }
 
 }  // namespace
@@ -64,14 +80,14 @@ int verify(const Options& options) {
   if (from_folder) {
     TS_USER_CHECK(std::filesystem::is_directory(options.reference), "no-reference")
         << "--ref " << options.reference << ": expected interp, onnxruntime or a folder of arrays, got no folder";
-    set = read_data_set(options.reference, nullptr);
+    const auto [input_names, output_names] = port_names(options);
+    set = read_data_set(options.reference, input_names, output_names);
     for (auto& [name, array] : set.inputs) arrays.emplace(name, array.clone());
   }
   std::map<std::string, HostTensor> bound;
   for (const auto& [name, array] : arrays) bound.emplace(name, array.clone());
   LoadedModel model = load_model(options, bound, /*keep_graph=*/true);
   const tensmith_model& description = model.module->model();
-  if (from_folder && set.outputs.empty()) set = read_data_set(options.reference, &description);
   std::vector<HostTensor> inputs = make_inputs(*model.module, options, std::move(arrays));
   Instance instance = make_instance(*model.module, options);
   const std::vector<HostTensor> outputs = take(instance.run(inputs));
@@ -113,14 +129,15 @@ int verify(const Options& options) {
     const std::string report = compare_per_node(*model.graph, options, inputs);
     (options.json ? std::cerr : std::cout) << report;
   }
-  if (options.json) {
+  if (options.json || !options.json_file.empty()) {
     Json json = json_header(provenance("tensmith.verify/1", options, model, instance.threads()));
     json["reference"] = options.reference;
     json["rtol"] = options.rtol;
     json["atol"] = options.atol;
     json["same"] = all;
     json["outputs"] = rows;
-    std::cout << json_text(json);
+    if (options.json_file.empty()) std::cout << json_text(json);
+    else take(write_json(options.json_file, json));
   }
   return all ? 0 : 4;
 }

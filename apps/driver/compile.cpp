@@ -16,6 +16,7 @@
 #include "graph/partition/support.h"
 #include "graph/pipeline.h"
 #include "runtime/base/config.h"
+#include "runtime/base/files.h"
 #include "runtime/base/log.h"
 #include "tensor/print.h"
 
@@ -111,7 +112,7 @@ ObjectCode make_kernel(KernelTask& task, const CompileOptions& options, std::mut
     info.schedule_ms = ms_since(start);
     start = Clock::now();
     info.lowered = lower(info.schedule, lower_options);
-  } catch (const std::exception& e) {
+  } catch (const Error& e) {
     // Slow but right beats refusing; it is our fault and said so.
     info.schedule = plain_schedule(task.work.workload, task.request);
     info.explanation += std::string("plain loops, because the default schedule failed: ") + e.what() + "\n";
@@ -185,14 +186,42 @@ int64_t PortSpec::bytes() const {
   return count;
 }
 
+namespace {
+
+/// The switches that concern lowering: verification, bisecting, printing and dumping of loops.
+void apply_switches(const Config& config, CompileOptions& options) {
+  options.lower.verify_each = options.lower.verify_each || config.verify_each;
+  const bool print = !config.print_ir.empty(), dump = !config.dump.empty();
+  if (!options.lower.on_pass && (print || dump)) {
+    const auto wanted = [config](const char* pass, const std::string& text) {
+      if (!config.filter.empty() && text.find(config.filter) == std::string::npos) return false;
+      const std::string after = "after:" + std::string(pass);
+      return config.print_ir == "after-change" || config.print_ir == "after-each" || config.print_ir == after;
+    };
+    options.lower.on_pass = [config, wanted](int number, const char* pass, const LoopFunction& function) {
+      const std::string text = to_string(function);
+      if (wanted(pass, text)) std::fprintf(stderr, "// after %d %s\n%s\n", number, pass, text.c_str());
+      if (config.dump.empty()) return;
+      char name[32];
+      std::snprintf(name, sizeof name, "%016llx_%02d_", static_cast<unsigned long long>(std::hash<std::string>{}(function.name)), number);
+      const Result<void> written = write_file(config.dump + "/loops_" + name + pass + ".ir", text);
+      if (!written) throw UserError(written.failure().id, written.failure().message);
+    };
+  }
+}
+
+}  // namespace
+
 CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) {
   CompileOptions options = given;
+  apply_switches(*config(), options);
   if (options.threads <= 0) options.threads = options.target.cores;
   const auto start = Clock::now();
   CompiledProgram program;
   program.prefix = options.prefix;
   program.target = options.target;
   program.threads = options.threads;
+  program.default_threads = given.threads;
   program.stats.nodes_in = static_cast<int>(graph.num_nodes());
   graph::PipelineOptions pipeline = graph::pipeline_options(*config(), options.opt_level);
   const std::vector<graph::PassRecord> records = graph::optimize(graph, pipeline);

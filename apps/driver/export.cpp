@@ -51,7 +51,7 @@ ModelDescription describe(const CompiledProgram& program, const std::string& nam
     variant.kernels.push_back({kernel.name + " " + call.label, kernel.flops, kernel.bytes});
   }
   d.variants.push_back(variant);
-  d.default_threads = program.threads;
+  d.default_threads = program.default_threads;
   return d;
 }
 
@@ -77,6 +77,7 @@ Json manifest_of(const CompiledProgram& program, const std::string& name, const 
                        {"ops", kernel.ops},
                        {"flops", kernel.flops},
                        {"bytes", kernel.bytes},
+                       {"plain_loops", kernel.is_plain},
                        {"schedule", kernel.schedule.to_string()}});
   json["kernels"] = kernels;
   Json calls = Json::array();
