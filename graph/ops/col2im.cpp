@@ -83,24 +83,25 @@ std::vector<Tensor> compute_col2im(const ComputeContext& ctx) {
   const std::vector<BlockAxis> axes = *block_axes(ctx).value();
   std::vector<Expr> extents;
   for (const BlockAxis& axis : axes) extents.emplace_back(axis.block);
-  // Where the block must stand for its element r to lie on i, times the stride.
-  const auto shifted = [&](size_t k, const Indices& i, const Indices& r) { return i[2 + k] + axes[k].pad_begin - r[k] * axes[k].dilation; };
+  // Where the block must begin for its element r to lie on i, and at which of its positions that is, if it is one.
+  const auto begin = [&](size_t k, const Indices& i, const Indices& r) { return i[2 + k] + axes[k].pad_begin - r[k] * axes[k].dilation; };
+  const auto place = [&](size_t k, const Indices& i, const Indices& r) { return floor_div(begin(k, i, r), axes[k].stride); };
   const Tensor total = reduce(
       "col2im", type.shape, extents, sum_reducer(compute_type(type.dtype)),
       [&](const Indices& i, const Indices& r) {
         Expr element = i[1], position(0);
         for (size_t k = 0; k < axes.size(); ++k) {
           element = element * axes[k].block + r[k];
-          position = position * axes[k].positions() + floor_div(shifted(k, i, r), axes[k].stride);
+          position = position * axes[k].positions() + place(k, i, r);
         }
         return widen(x(i[0], element, position));
       },
       [&](const Indices& i, const Indices& r) {
         Expr covers = make_bool(true);
         for (size_t k = 0; k < axes.size(); ++k) {
-          const Expr at = shifted(k, i, r);
-          covers = covers && at >= 0 && at < axes[k].positions() * axes[k].stride;
-          if (axes[k].stride > 1) covers = covers && floor_mod(at, axes[k].stride) == 0;
+          const Expr at = place(k, i, r);
+          covers = covers && at >= 0 && at < axes[k].positions();
+          if (axes[k].stride > 1) covers = covers && at * axes[k].stride == begin(k, i, r);
         }
         return covers;
       });

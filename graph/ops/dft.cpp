@@ -56,6 +56,9 @@ Result<std::optional<Transform>> transform_of(const Context& ctx, const Shape& s
 Result<void> check_parts(const TensorType& type, const char* what) {
   const auto parts = known(type.shape.back());
   if (parts == 1 || parts == 2) return {};
+  if (!parts)
+    return refuse("dynamic-shape") << what << ": expected a known last dim, 1 (real) or 2 (complex), got shape " << shape_text(type.shape)
+                                   << "; give the dim a size with --dim";
   return refuse("shape-mismatch") << what << ": expected a last dim of 1 (real) or 2 (complex), got shape " << shape_text(type.shape);
 }
 
@@ -115,7 +118,7 @@ std::vector<Tensor> compute_dft(const ComputeContext& ctx) {
     if (!t.gives_real()) return element_at(x, t.axis, index, n, length);
     // Only the first half is given: the other one is its mirror image, conjugated. The parts that must be real are taken as such.
     const Expr mirrored = n * 2 > length;
-    const Complex half = element_at(x, t.axis, index, select(mirrored, length - n, n), length / 2 + 1);
+    const Complex half = element_at(x, t.axis, index, min(min(n, length - n), length / 2), length / 2 + 1);
     if (half.imaginary.get() == nullptr) return half;
     const Expr zero = make_zero(fourier.dtype), self = n == 0 || n * 2 == length;
     return Complex{half.real, select(self, zero, select(mirrored, -half.imaginary, half.imaginary))};

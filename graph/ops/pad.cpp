@@ -66,24 +66,57 @@ Result<std::vector<TensorType>> infer_pad(const InferContext& ctx) {
   return std::vector<TensorType>{std::move(type)};
 }
 
-/// Whether padding by `pad` reflects at most once, so that no division is needed.
-bool reflects_once(const AxisPad& pad, const Expr& extent) {
-  const Facts facts = dim_facts(pad.before + pad.after + extent);
-  return can_prove(pad.before < extent, facts) && can_prove(pad.after < extent, facts);
+/// Whether what is added on either side is provably no longer than `most`.
+bool adds_at_most(const AxisPad& pad, const Expr& most) {
+  const Facts facts = dim_facts(pad.before + pad.after + most);
+  return can_prove(pad.before <= most, facts) && can_prove(pad.after <= most, facts);
 }
 
-Expr source_index(const std::string& mode, const AxisPad& pad, const Expr& i, const Expr& extent) {
-  const Expr at = i - pad.before;
+/// The index for position `at` before, inside or behind the axis, by any number of turns.
+Expr wrapped_index(const std::string& mode, const Expr& at, const Expr& extent) {
   if (mode == "edge") return max(min(at, extent - 1), 0);
   if (mode == "wrap") return floor_mod(at, extent);
   if (is_const_int(extent, 1)) return 0;
-  if (reflects_once(pad, extent)) {
-    const Expr mirrored = is_const_int(pad.before, 0) ? at : max(at, -at);
-    return is_const_int(pad.after, 0) ? mirrored : min(mirrored, (extent - 1) * 2 - mirrored);
-  }
   const Expr period = max((extent - 1) * 2, 1), in_period = floor_mod(at, period);
-  return min(in_period, period - in_period);
+  return max(min(min(in_period, period - in_period), extent - 1), 0);
 }
+
+/// The element at `index`, each of whose padded axes holds a position that may lie outside. Where one turn is enough, the parts before,
+/// inside and behind are cases of their own, so that loops can be parted there and the inner one reads elements side by side.
+class Repeated {
+ public:
+  Repeated(const Tensor& x, const std::string& mode, const std::vector<AxisPad>& pads) : x_(x), mode_(mode), pads_(pads) {
+    for (int axis = 0; axis < x.rank(); ++axis) parted_ += pads[axis].none() ? 0 : 1;
+  }
+
+  Expr element(const Indices& index, int axis = 0) const {
+    if (axis == x_.rank()) return x_(index);
+    const AxisPad& pad = pads_[axis];
+    if (pad.none()) return element(index, axis + 1);
+    const Expr &extent = x_.shape()[axis], at = index[axis];
+    const auto with = [&](const Expr& i) {
+      Indices next = index;
+      next[axis] = i;
+      return element(next, axis + 1);
+    };
+    const bool single_turn = mode_ == "edge" || adds_at_most(pad, mode_ == "reflect" ? extent - 1 : extent);
+    if (parted_ > kMostParted || !single_turn) return with(wrapped_index(mode_, at, extent));
+    const Expr front = mode_ == "edge" ? Expr(0) : mode_ == "wrap" ? at + extent : -at;
+    const Expr back = mode_ == "edge" ? extent - 1 : mode_ == "wrap" ? at - extent : (extent - 1) * 2 - at;
+    Expr value = with(at);
+    if (known(pad.after).value_or(1) > 0) value = select(at < extent, value, with(back));
+    if (known(pad.before).value_or(1) > 0) value = select(at >= 0, value, with(front));
+    return value;
+  }
+
+ private:
+  /// Cases multiply by three with each axis.
+  static constexpr int kMostParted = 2;
+  const Tensor& x_;
+  const std::string& mode_;
+  const std::vector<AxisPad>& pads_;
+  int parted_ = 0;
+};
 
 std::vector<Tensor> compute_pad(const ComputeContext& ctx) {
   const Tensor& x = ctx.input(0);
@@ -96,18 +129,12 @@ std::vector<Tensor> compute_pad(const ComputeContext& ctx) {
     for (int axis = 0; axis < x.rank(); ++axis) {
       const AxisPad& pad = pads[axis];
       const Expr& extent = x.shape()[axis];
-      if (pad.none()) {
-        index.push_back(i[axis]);
-      } else if (mode == "constant") {
-        const Expr at = i[axis] - pad.before;
-        if (known(pad.before).value_or(1) > 0) inside = inside && at >= 0;
-        if (known(pad.after).value_or(1) > 0) inside = inside && at < extent;
-        index.push_back(at);
-      } else {
-        index.push_back(source_index(mode, pad, i[axis], extent));
-      }
+      const Expr at = i[axis] - pad.before;
+      if (known(pad.before).value_or(1) > 0) inside = inside && at >= 0;
+      if (known(pad.after).value_or(1) > 0) inside = inside && at < extent;
+      index.push_back(at);
     }
-    if (mode != "constant") return x(index);
+    if (mode != "constant") return Repeated(x, mode, pads).element(index);
     const Expr value = ctx.has(2) ? ctx.input(2)(Indices(ctx.input(2).rank(), Expr(0))) : make_zero(dtype);
     if (is_empty(x.shape())) return value;
     return select(inside, x(index), value);

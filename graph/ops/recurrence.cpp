@@ -181,10 +181,7 @@ class Steps {
     });
     const Expr length = ctx_.has(kLengths) ? max(min(cast(kInt64, ctx_.input(kLengths)(b)), steps_), 0) : steps_;
     const Var count("count");
-    const Stmt run = loop("s", count, [&](const Expr& s) {
-      const Var t("t");
-      return LetStmt::make(t, layer_.is_backward(d) ? Expr(count) - 1 - s : s, step(d, b, t));
-    });
+    const Stmt run = loop("s", count, [&](const Expr& s) { return step(d, b, layer_.is_backward(d) ? Expr(count) - 1 - s : s); });
     const Stmt rest = loop("s", steps_ - count, [&](const Expr& s) {
       return for_each_unit([&](const Expr& j) { return Store::make(outputs_[0], {Expr(count) + s, d, b, j}, make_zero(dtype_)); });
     });

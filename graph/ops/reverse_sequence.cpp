@@ -33,11 +33,11 @@ OpDef reverse_sequence() {
         const Tensor& x = ctx.input(0);
         const int64_t batch = ctx.node.attrs.get_int("batch_axis", 1), time = ctx.node.attrs.get_int("time_axis", 0);
         return {injective("reverse_sequence", ctx.output_type(), [&](const Indices& i) {
-          Indices index = i;
-          index[time] = with_value("length", min(ctx.input(1)(i[batch]), x.shape()[time]), [&](const Expr& length) {
-            return select(i[time] < length, length - 1 - i[time], i[time]);
+          return with_value("length", min(ctx.input(1)(i[batch]), x.shape()[time]), [&](const Expr& length) {
+            Indices index = i;
+            index[time] = length - 1 - i[time];
+            return select(i[time] < length, x(index), x(i));
           });
-          return x(index);
         })};
       },
       .reference = [](ReferenceContext& ctx) -> Result<void> {

@@ -53,23 +53,26 @@ class HeapSelect {
   Stmt sink(const Buffer& values, const Buffer& indices, const Indices& row, const Expr& from, const Expr& size, const Expr& value,
             const Expr& index) const {
     const Buffer hole = local_scalar("hole", kInt64), moving = local_scalar("moving", kBool);
-    const Var v("v", value.dtype()), j("j", kInt64), child("child");
+    const Var v("v", value.dtype()), j("j", kInt64), child("child"), here("here"), left("left"), right("right");
     const auto value_at = [&](const Expr& p) { return load(values, at(row, p)); };
     const auto index_at = [&](const Expr& p) { return load(indices, at(row, p)); };
     // Later in the order of the result: a worse value, or an equal one with a higher index.
     const auto worse = [&](const Expr& a, const Expr& ia, const Expr& b, const Expr& ib) {
       return comes_before(b, a, largest_) || (logical_not(comes_before(a, b, largest_)) && ia > ib);
     };
-    const Expr left = get(hole) * 2 + 1, right = get(hole) * 2 + 2;
-    const Expr right_is_worse = right < size && worse(value_at(min(right, size - 1)), index_at(min(right, size - 1)), value_at(left), index_at(left));
-    const Stmt step = LetStmt::make(child, select(right_is_worse, right, left),
-                                    If::make(worse(value_at(child), index_at(child), v, j),
-                                             Block::make({Store::make(values, at(row, get(hole)), value_at(child)),
-                                                          Store::make(indices, at(row, get(hole)), index_at(child)), set(hole, child)}),
-                                             set(moving, make_bool(false))));
-    const Stmt sinking = Block::make({set(hole, from), set(moving, make_bool(true)),
-                                      While::make(get(moving) && get(hole) * 2 + 1 < size, step), Store::make(values, at(row, get(hole)), v),
-                                      Store::make(indices, at(row, get(hole)), j)});
+    const auto put = [&](const Expr& p, const Expr& new_value, const Expr& new_index) {
+      return Block::make({Store::make(values, at(row, p), new_value), Store::make(indices, at(row, p), new_index)});
+    };
+    // Positions that come out of memory are clamped, so that they can be seen to lie inside.
+    const auto inside = [&](const Expr& p) { return max(min(p, k_ - 1), 0); };
+    const Expr right_is_worse = Expr(here) * 2 + 2 < size && worse(value_at(right), index_at(right), value_at(left), index_at(left));
+    Stmt step = If::make(worse(value_at(child), index_at(child), v, j),
+                         Block::make({put(here, value_at(child), index_at(child)), set(hole, child)}), set(moving, make_bool(false)));
+    step = LetStmt::make(child, select(right_is_worse, right, left), step);
+    step = LetStmt::make(left, inside(Expr(here) * 2 + 1), LetStmt::make(right, inside(Expr(here) * 2 + 2), step));
+    step = LetStmt::make(here, inside(get(hole)), step);
+    const Stmt sinking = Block::make({set(hole, from), set(moving, make_bool(true)), While::make(get(moving) && get(hole) * 2 + 1 < size, step),
+                                      LetStmt::make(here, inside(get(hole)), put(here, v, j))});
     return LetStmt::make(v, value, LetStmt::make(j, index, with_buffers({hole, moving}, sinking)));
   }
 
