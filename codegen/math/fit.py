@@ -18,6 +18,13 @@ def to_f32(v):
     return mpf(struct.unpack("f", struct.pack("f", float(v)))[0])
 
 
+def next_f32(v, towards):
+    """The f32 next to v in the direction of `towards`."""
+    bits = struct.unpack("I", struct.pack("f", float(v)))[0]
+    bits += 1 if (towards > v) == (v > 0) else -1
+    return mpf(struct.unpack("f", struct.pack("I", bits))[0])
+
+
 def to_f64(v):
     return mpf(float(v))
 
@@ -97,17 +104,27 @@ class Fit:
             basis[leave], signs[leave] = worst, sign
         return c, max(abs(e) for e in errors)
 
-    def rounded(self, rnd, refits):
-        """Coefficients rounded by `rnd`, and the max weighted error. After each of the first `refits` the others are fitted again."""
-        rest = list(self.targets)
-        result = []
-        for k, p in enumerate(self.powers):
+    def rounded(self, rnd, refits, tries=0):
+        """Coefficients rounded by `rnd`, and the max weighted error. After each of the first `refits` the others are fitted again;
+        for the first `tries` both neighbouring f32 are tried and the better end kept."""
+        best = None
+
+        def go(k, c, rest, got):
+            nonlocal best
+            if k == len(self.powers):
+                worst = max(abs(w * r) for w, r in zip(self.weights, rest))
+                if best is None or worst < best[1]:
+                    best = got, worst
+                return
             if k <= refits:
                 c, _ = self.solve(self.powers[k:], rest)
-            value = rnd(c[k - min(k, refits)])
-            result.append(value)
-            rest = [r - value * x**p for r, x in zip(rest, self.xs)]
-        return result, max(abs(w * r) for w, r in zip(self.weights, rest))
+            exact = c[k - min(k, refits)]
+            nearest = rnd(exact)
+            for value in [nearest] + ([next_f32(nearest, exact)] if k < tries else []):
+                go(k + 1, c, [r - value * x**self.powers[k] for r, x in zip(rest, self.xs)], got + [value])
+
+        go(0, None, list(self.targets), [])
+        return best
 
 
 def literal(v, f32):
@@ -145,10 +162,10 @@ def log2_of(e):
     return "2^%.1f" % float(mp.log(e, 2)) if e > 0 else "0"
 
 
-def polynomial(name, what, target, weight, degree, lo, hi, f32=False):
+def polynomial(name, what, target, weight, degree, lo, hi, f32=False, tries=0):
     # In double the rounding of all but the first coefficients is far below the error of the fit.
     fit = Fit(target, weight, range(degree + 1), lo, hi, 60 * (degree + 3) if f32 else 20 * (degree + 3))
-    c, worst = fit.rounded(to_f32 if f32 else to_f64, degree if f32 else 2)
+    c, worst = fit.rounded(to_f32 if f32 else to_f64, degree if f32 else 2, tries)
     emit(name, c, f32, f"{what} on [{mp.nstr(mpf(lo), 5)}, {mp.nstr(mpf(hi), 5)}], relative error {log2_of(worst)}.")
 
 
@@ -223,7 +240,7 @@ def sin_cos_tables(suffix, sin_degree, cos_degree, f32=False):
 
 def erf_tables(suffix, split_at, bound, near_degree, far_degree, exp2_degree, f32=False):
     polynomial("kErfNear" + suffix, "erf(x) / x - 1, t = x^2,", lambda t: erf_over_x(t) - 1, lambda t: 1 / erf_over_x(t), near_degree, 0,
-               split_at**2, f32)
+               split_at**2, f32, tries=2 if f32 else 0)
     # The polynomial starts at a point where its first coefficient is a float by luck, so that close to it, where the
     # complement is large, the only error is one rounding.
     rnd = to_f32 if f32 else to_f64
@@ -245,7 +262,7 @@ def f32_tables():
     odd_polynomial("kTanhNear", "tanh(x)", mp.tanh, 6, 1, f32=True)
     # 1 - tanh(a) = 2 e / (1 + e) with e = exp(-2 a).
     polynomial("kTanhFar", "-2 / (1 + e)", lambda e: -2 / (1 + e), lambda e: e, 4, 0, mp.exp(-2) * mpf("1.0001"), f32=True)
-    split_at = mpf("0.90625")
+    split_at = mpf("0.875")
     emit("kErfSplit", [split_at], True, "erf takes the next polynomial below this, the one after it from here on; so does kDouble.")
     erf_tables("", split_at, 4, 5, 6, 6, f32=True)
     # erf(a) = 1 - 2^(a R(a)) for all a; near 0 that is as accurate as 2^f - 1.
@@ -275,7 +292,7 @@ def f64_tables():
     sin_cos_tables("64", 5, 5)
     odd_polynomial("kTanhNear64", "tanh(x)", mp.tanh, 14, 1)
     polynomial("kTanhFar64", "-2 / (1 + e)", lambda e: -2 / (1 + e), lambda e: e, 10, 0, mp.exp(-2) * mpf("1.0001"))
-    erf_tables("64", mpf("0.90625"), mpf("5.95"), 11, 18, 11)
+    erf_tables("64", mpf("0.875"), mpf("5.95"), 11, 18, 11)
     emit("kThird64", split(mpf(1) / 3, 2, to_f64), False, "1/3 as a sum of two f64.")
     polynomial("kLogOdd64", "(atanh(s) / s - 1 - w/3) / w^2, w = s^2,", log_odd, lambda w: w * w, 6, 0, mpf("0.02945"))
     odd_polynomial("kSinh64", "sinh(x)", mp.sinh, 6, 1)

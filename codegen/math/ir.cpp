@@ -92,21 +92,6 @@ Expr horner(const Expr& x, std::span<const double> c) {
   return sum;
 }
 
-Expr estrin(const Expr& x, std::span<const double> c) {
-  TS_CHECK(!c.empty());
-  const Constants k(x.dtype());
-  std::vector<Expr> terms;
-  for (size_t i = 0; i < c.size(); i += 2) terms.push_back(i + 1 < c.size() ? fma(k(c[i + 1]), x, k(c[i])) : k(c[i]));
-  for (Expr power = x; terms.size() > 1;) {
-    power = power * power;
-    std::vector<Expr> next;
-    for (size_t i = 0; i < terms.size(); i += 2)
-      next.push_back(i + 1 < terms.size() ? fma(terms[i + 1], power, terms[i]) : terms[i]);
-    terms = std::move(next);
-  }
-  return terms[0];
-}
-
 Expr share(const Expr& root) {
   Sharer sharer(root);
   return sharer.wrap(sharer.mutate(root));

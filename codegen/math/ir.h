@@ -12,7 +12,7 @@ class Constants {
  public:
   explicit Constants(DType type) : type_(type) {}
   Expr operator()(double value) const { return make_const(type_, value); }
-  /// From the bit pattern, for floats; from the value, for integers.
+  /// Of an integer type: all 64 bits of the value count.
   Expr integer(int64_t value) const { return make_const_int(type_, value); }
 
  private:
@@ -46,8 +46,6 @@ Expr any_lane(Expr condition);
 
 /// c[0] + c[1] x + ... with a fused step each.
 Expr horner(const Expr& x, std::span<const double> c);
-/// As `horner`, in pairs over x^2: as long, but half as deep; for long polynomials of which little else runs beside.
-Expr estrin(const Expr& x, std::span<const double> c);
 
 /// A constant or a variable, also one broadcast: free to repeat.
 bool is_leaf(const Expr& e);

@@ -1,10 +1,10 @@
 // vector_math: measures the error and the speed of exp, tanh, ... as code generation writes them out.
 //
-//   vector_math [--functions exp,erf] [--type f32|f64] [--fast] [--step N] [--samples N] [--threads N] [--target T] [--lanes N]
-//               [--speed] [--special]
+//   vector_math [--functions exp,erf] [--type f32|f64] [--fast] [--step N] [--from X --to Y] [--samples N] [--threads N] [--target T]
+//               [--lanes N] [--speed] [--special]
 //
-// f32: every N-th of the 2^32 inputs (default: all of them, about a minute a function on two cores) against double; f64 and pow: random
-// arguments against long double. --speed only times; --special prints a table of special values. Exit code 4 when a function errs by
+// f32: every N-th of the 2^32 inputs (default: all of them, about a minute a function on two cores) against double, or only those from
+// X to Y (both positive); f64 and pow: random arguments against long double. --speed only times; --special prints a table of special values. Exit code 4 when a function errs by
 // more than codegen/math promises.
 #include <algorithm>
 #include <cmath>
@@ -30,11 +30,17 @@ namespace {
 struct Options {
   std::string functions;
   bool is_double = false, fast = false, speed_only = false, special = false;
-  uint64_t step = 1;
+  uint64_t step = 1, first = 0, end = uint64_t{1} << 32;  // bits of f32 inputs
   int64_t samples = 10'000'000;
   int threads = 2, lanes = 0;
   std::string target = "host";
 };
+
+uint32_t bits_of(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
 
 Options parse(int argc, char** argv) {
   Options o;
@@ -49,6 +55,8 @@ Options parse(int argc, char** argv) {
       if (flag == "--functions") o.functions = value;
       else if (flag == "--type") o.is_double = value == "f64";
       else if (flag == "--step") o.step = std::max(1ull, std::stoull(value));
+      else if (flag == "--from") o.first = bits_of(std::stof(value));
+      else if (flag == "--to") o.end = bits_of(std::stof(value)) + uint64_t{1};
       else if (flag == "--samples") o.samples = std::stoll(value);
       else if (flag == "--threads") o.threads = std::max(1, std::stoi(value));
       else if (flag == "--lanes") o.lanes = std::stoi(value);
@@ -107,7 +115,7 @@ Worst<float> all_floats(const MathFunction& f, const ElementKernel& kernel, cons
   return on_threads<float>(o.threads, [&](int thread, Worst<float>* worst) {
     auto block = std::make_unique<Block<float>>();
     const uint64_t stride = kBlock * o.step;
-    for (uint64_t base = thread * stride; base < (uint64_t{1} << 32); base += o.threads * stride) {
+    for (uint64_t base = o.first + thread * stride; base < o.end; base += o.threads * stride) {
       for (int64_t i = 0; i < kBlock; ++i) {
         const auto bits = static_cast<uint32_t>(base + i * o.step);
         std::memcpy(&block->x[i], &bits, sizeof bits);
