@@ -125,6 +125,11 @@ Result<void> update_attributes(const OpDef& op, Adapting& context) {
       return Failure{"unsupported-attribute", "attribute " + name + (other_version ? " does not exist in opset " + std::to_string(form.opset) : " is not known")};
     }
     if (spec->kind == AttrKind::kType) {
+      // An element type of 0 (undefined) means that an optional attribute is not given.
+      if (const auto* number = std::get_if<int64_t>(&value); number && *number == 0 && spec->no_default) {
+        form.attrs.erase(name);
+        continue;
+      }
       auto dtype = as_dtype(*spec, value);
       if (!dtype) return dtype.failure();
       form.attrs.set(name, std::move(dtype).value());

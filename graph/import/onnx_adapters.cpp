@@ -165,7 +165,7 @@ std::vector<Adapter> onnx_adapters() {
   return {
       {"BatchNormalization", "", 1, 13, batch_norm},
       {"BatchNormalization", "", 1, 13, without_attribute<kConsumedInputs>},
-      {"BatchNormalization", "", 1, kAll, without_attribute<kMomentum>},
+      {"BatchNormalization", "", 1, 13, without_attribute<kMomentum>},
       {"DFT", "", 17, 19, dft},
       {"GridSample", "", 16, 19, grid_sample},
       {"GroupNormalization", "", 18, 20, group_norm},

@@ -33,7 +33,8 @@ std::vector<OpDef> activations() {
        .since = 12,
        .doc = "max(0, x) + min(0, alpha (exp(x / alpha) - 1)).",
        .attrs = {real("alpha", 1)},
-       .body = [](const Expr& x, const P& p) { return select(x > zero(x), x, expm1(x / num(x, p.number[0])) * num(x, p.number[0])); },
+       .body = [](const Expr& x,
+                  const P& p) { return select(x > zero(x), x, expm1(x / num(x, p.number[0])) * num(x, p.number[0])); },
        .reference = [](double x, const P& p) { return x > 0 ? x : p.number[0] * std::expm1(x / p.number[0]); },
        .work = 12,
        .more_samples = {{.name = "alpha", .inputs = {f32({9})}, .attrs = attrs({{"alpha", 2.0}})}}},
@@ -48,12 +49,18 @@ std::vector<OpDef> activations() {
       {.name = "Gelu",
        .since = 20,
        .doc = "x times the normal distribution function of x, by erf or by the tanh formula.",
-       .attrs = {{.name = "approximate", .kind = AttrKind::kString, .default_value = std::string("none"), .allowed = {"none", "tanh"}}},
+       .attrs = {{.name = "approximate",
+                  .kind = AttrKind::kString,
+                  .default_value = std::string("none"),
+                  .allowed = {"none", "tanh"}}},
        .body = [](const Expr& x, const P& p) { return p.text == "tanh" ? gelu_tanh(x) : gelu_erf(x); },
        .reference = [](double x, const P& p) { return ref_gelu(x, p.text); },
        .work = 14,
        .more_samples = {{.name = "tanh", .inputs = {f32({3, 7})}, .attrs = attrs({{"approximate", "tanh"}})},
-                        {.name = "unknown_formula", .inputs = {f32({3})}, .attrs = attrs({{"approximate", "sigmoid"}}), .error_id = "bad-attribute"}}},
+                        {.name = "unknown_formula",
+                         .inputs = {f32({3})},
+                         .attrs = attrs({{"approximate", "sigmoid"}}),
+                         .error_id = "bad-attribute"}}},
       {.name = "Gelu",
        .domain = "com.microsoft",
        .doc = "x times the normal distribution function of x, by erf.",
@@ -64,20 +71,24 @@ std::vector<OpDef> activations() {
        .since = 6,
        .doc = "max(0, min(1, alpha x + beta)).",
        .attrs = {real("alpha", 0.2), real("beta", 0.5)},
-       .body = [](const Expr& x, const P& p) { return max(zero(x), min(num(x, 1), x * num(x, p.number[0]) + num(x, p.number[1]))); },
-       .reference = [](double x, const P& p) {
-         const double y = p.number[0] * x + p.number[1];
-         return y < 0 ? 0 : y > 1 ? 1 : y;
-       },
+       .body = [](const Expr& x,
+                  const P& p) { return max(zero(x), min(num(x, 1), x * num(x, p.number[0]) + num(x, p.number[1]))); },
+       .reference =
+           [](double x, const P& p) {
+             const double y = p.number[0] * x + p.number[1];
+             return y < 0 ? 0 : y > 1 ? 1 : y;
+           },
        .work = 4},
       {.name = "HardSwish",
        .since = 14,
        .doc = "x max(0, min(1, x / 6 + 0.5)).",
-       .body = [](const Expr& x, const P&) { return x * max(zero(x), min(num(x, 1), x * num(x, 1.0 / 6) + num(x, 0.5))); },
-       .reference = [](double x, const P&) {
-         const double y = x / 6 + 0.5;
-         return x * (y < 0 ? 0 : y > 1 ? 1 : y);
-       },
+       .body = [](const Expr& x,
+                  const P&) { return x * max(zero(x), min(num(x, 1), x * num(x, 1.0 / 6) + num(x, 0.5))); },
+       .reference =
+           [](double x, const P&) {
+             const double y = x / 6 + 0.5;
+             return x * (y < 0 ? 0 : y > 1 ? 1 : y);
+           },
        .low = -5,
        .high = 5,
        .work = 5},
@@ -91,9 +102,10 @@ std::vector<OpDef> activations() {
       {.name = "Mish",
        .since = 18,
        .doc = "x tanh(log(1 + exp(x))).",
-       .body = [](const Expr& x, const P&) {
-         return with_value("v", x, [](const Expr& v) { return v * call(Intrinsic::kTanh, {softplus(v)}); });
-       },
+       .body =
+           [](const Expr& x, const P&) {
+             return with_value("v", x, [](const Expr& v) { return v * call(Intrinsic::kTanh, {softplus(v)}); });
+           },
        .reference = [](double x, const P&) { return x * std::tanh(ref_softplus(x)); },
        .work = 30},
       {.name = "QuickGelu",
@@ -115,9 +127,10 @@ std::vector<OpDef> activations() {
        .since = 6,
        .doc = "gamma x above 0, else gamma alpha (exp(x) - 1).",
        .attrs = {real("alpha", 1.67326319217681884765625), real("gamma", 1.05070102214813232421875)},
-       .body = [](const Expr& x, const P& p) {
-         return select(x > zero(x), x * num(x, p.number[1]), expm1(x) * num(x, p.number[0] * p.number[1]));
-       },
+       .body =
+           [](const Expr& x, const P& p) {
+             return select(x > zero(x), x * num(x, p.number[1]), expm1(x) * num(x, p.number[0] * p.number[1]));
+           },
        .reference = [](double x, const P& p) { return p.number[1] * (x > 0 ? x : p.number[0] * std::expm1(x)); },
        .work = 12},
       {.name = "Shrink",
@@ -133,10 +146,14 @@ std::vector<OpDef> activations() {
              const Expr low = select(x < num(x, -p.number[1]), x + num(x, p.number[0]), num(x, 0));
              return cast(type, select(x > num(x, p.number[1]), x - num(x, p.number[0]), low));
            },
-       .reference = [](double x, const P& p) { return x < -p.number[1] ? x + p.number[0] : x > p.number[1] ? x - p.number[0] : 0; },
+       .reference =
+           [](double x, const P& p) {
+             return x < -p.number[1] ? x + p.number[0] : x > p.number[1] ? x - p.number[0] : 0;
+           },
        .work = 4,
-       .more_samples = {{.name = "soft", .inputs = {f32({9})}, .attrs = attrs({{"bias", 1.5}, {"lambd", 1.5}})},
-                        {.name = "int", .inputs = {in(kInt32, {9}, -5, 5)}, .attrs = attrs({{"bias", 1.0}, {"lambd", 1.5}})}}},
+       .more_samples =
+           {{.name = "soft", .inputs = {f32({9})}, .attrs = attrs({{"bias", 1.5}, {"lambd", 1.5}})},
+            {.name = "int", .inputs = {in(kInt32, {9}, -5, 5)}, .attrs = attrs({{"bias", 1.0}, {"lambd", 1.5}})}}},
       {.name = "Softplus",
        .doc = "log(1 + exp(x)).",
        .body = [](const Expr& x, const P&) { return softplus(x); },
@@ -151,7 +168,10 @@ std::vector<OpDef> activations() {
        .since = 24,
        .doc = "x sigmoid(alpha x).",
        .attrs = {real("alpha", 1)},
-       .body = [](const Expr& x, const P& p) { return p.number[0] == 1 ? silu(x) : x * call(Intrinsic::kSigmoid, {x * num(x, p.number[0])}); },
+       .body =
+           [](const Expr& x, const P& p) {
+             return p.number[0] == 1 ? silu(x) : x * call(Intrinsic::kSigmoid, {x * num(x, p.number[0])});
+           },
        .reference = [](double x, const P& p) { return ref_silu(x, p.number[0]); },
        .work = 12},
       {.name = "ThresholdedRelu",

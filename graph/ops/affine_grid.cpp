@@ -12,13 +12,17 @@ Result<std::vector<TensorType>> infer_affine_grid(const InferContext& ctx) {
   const TensorType& theta = ctx.input(0);
   if (Result<void> ok = check_rank(theta, 3, 3, "input theta"); !ok) return ok.failure();
   const auto count = ctx.input(1).rank() == 1 ? known(ctx.input(1).shape[0]) : std::nullopt;
-  if (count != 4 && count != 5) return refuse("shape-mismatch") << "input size: expected 4 or 5 elements, got shape " << shape_text(ctx.input(1).shape);
+  if (count != 4 && count != 5)
+    return refuse("shape-mismatch") << "input size: expected 4 or 5 elements, got shape "
+                                    << shape_text(ctx.input(1).shape);
   const int64_t axes = *count - 2;
-  if (Result<void> ok = check_shape(theta, {theta.shape[0], Expr(axes), Expr(axes + 1)}, "input theta"); !ok) return ok.failure();
+  if (Result<void> ok = check_shape(theta, {theta.shape[0], Expr(axes), Expr(axes + 1)}, "input theta"); !ok)
+    return ok.failure();
   TensorType type{theta.dtype, {theta.shape[0]}, {}};
   const auto size = known_elements(ctx, 1);
   if (size && different_dim((*size)[0], theta.shape[0]))
-    return refuse("shape-mismatch") << "input size: expected batch " << dim_to_string(theta.shape[0]) << " as of theta, got " << dim_to_string((*size)[0]);
+    return refuse("shape-mismatch") << "input size: expected batch " << dim_to_string(theta.shape[0])
+                                    << " as of theta, got " << dim_to_string((*size)[0]);
   for (int k = 0; k < axes; ++k) type.shape.push_back(size ? (*size)[2 + k] : ctx.data_dim(0, 1 + k));
   type.shape.emplace_back(axes);
   return std::vector<TensorType>{std::move(type)};
@@ -83,10 +87,16 @@ OpDef affine_grid() {
       .samples =
           {
               {.name = "image", .inputs = {f32({2, 2, 3}), known_ints({2, 3, 5, 6})}},
-              {.name = "corners", .inputs = {f32({2, 2, 3}), known_ints({2, 1, 3, 17})}, .attrs = attrs({{"align_corners", 1}})},
+              {.name = "corners",
+               .inputs = {f32({2, 2, 3}), known_ints({2, 1, 3, 17})},
+               .attrs = attrs({{"align_corners", 1}})},
               {.name = "volume", .inputs = {f32({1, 3, 4}), known_ints({1, 3, 2, 3, 4})}},
-              {.name = "one_row", .inputs = {f32({1, 2, 3}), known_ints({1, 1, 1, 4})}, .attrs = attrs({{"align_corners", 1}})},
-              {.name = "wrong_matrix", .inputs = {f32({1, 2, 2}), known_ints({1, 1, 3, 4})}, .error_id = "shape-mismatch"},
+              {.name = "one_row",
+               .inputs = {f32({1, 2, 3}), known_ints({1, 1, 1, 4})},
+               .attrs = attrs({{"align_corners", 1}})},
+              {.name = "wrong_matrix",
+               .inputs = {f32({1, 2, 2}), known_ints({1, 1, 3, 4})},
+               .error_id = "shape-mismatch"},
           },
   };
 }

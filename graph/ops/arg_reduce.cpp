@@ -20,7 +20,8 @@ bool takes_last(const Node& node) { return node.attrs.get_int("select_last_index
 OpDef make(const char* name, bool max) {
   OpDef op{
       .name = name,
-      .doc = std::string("The index of the ") + (max ? "greatest" : "least") + " element along an axis; NaN counts as it, of equal ones the first (or last) wins.",
+      .doc = std::string("The index of the ") + (max ? "greatest" : "least") +
+             " element along an axis; NaN counts as it, of equal ones the first (or last) wins.",
       .inputs = {{.name = "data", .types = TypeSet::kNumeric}},
       .attrs = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{0}},
                 {.name = "keepdims", .kind = AttrKind::kInt, .default_value = int64_t{1}},
@@ -29,7 +30,9 @@ OpDef make(const char* name, bool max) {
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         const Result<ReducedShape> shape = shape_of(ctx.node, ctx.input(0).shape);
         if (!shape) return shape.failure();
-        if (is_const_int(shape->extents[0], 0)) return refuse("shape-mismatch") << "input data: expected elements along the axis, got shape " << shape_text(ctx.input(0).shape);
+        if (is_const_int(shape->extents[0], 0))
+          return refuse("shape-mismatch")
+                 << "input data: expected elements along the axis, got shape " << shape_text(ctx.input(0).shape);
         return std::vector<TensorType>{{kInt64, shape->out, {}}};
       },
   };
@@ -39,8 +42,11 @@ OpDef make(const char* name, bool max) {
     const DType type = compute_type(x.dtype());
     Reduction reduction;
     reduction.extents = shape.extents;
-    reduction.reducer = max ? arg_max_reducer(type, kInt64, takes_last(ctx.node)) : arg_min_reducer(type, kInt64, takes_last(ctx.node));
-    reduction.body = [&](const Indices& i, const Indices& r) { return std::vector<Expr>{widen(x(shape.input_index(i, r))), r[0]}; };
+    reduction.reducer =
+        max ? arg_max_reducer(type, kInt64, takes_last(ctx.node)) : arg_min_reducer(type, kInt64, takes_last(ctx.node));
+    reduction.body = [&](const Indices& i, const Indices& r) {
+      return std::vector<Expr>{widen(x(shape.input_index(i, r))), r[0]};
+    };
     return std::vector<Tensor>{reduce_multi(max ? "arg_max" : "arg_min", shape.out, reduction)[1]};
   };
   op.reference = [max](ReferenceContext& ctx) -> Result<void> {
@@ -51,7 +57,8 @@ OpDef make(const char* name, bool max) {
     const bool last = takes_last(ctx.node);
     const auto better = [&](int64_t a, int64_t b) {  // element a beats element b
       if (!x.is_float()) {
-        const bool less = x.dtype.is_uint() ? static_cast<uint64_t>(x.i[b]) < static_cast<uint64_t>(x.i[a]) : x.i[b] < x.i[a];
+        const bool less =
+            x.dtype.is_uint() ? static_cast<uint64_t>(x.i[b]) < static_cast<uint64_t>(x.i[a]) : x.i[b] < x.i[a];
         return x.i[a] == x.i[b] ? last : less == max;
       }
       const double p = x.f[a], q = x.f[b];
@@ -73,13 +80,20 @@ OpDef make(const char* name, bool max) {
       {.name = "first_axis", .inputs = {f32({5, 3})}, .attrs = attrs({{"keepdims", 0}})},
       {.name = "middle", .inputs = {f32({2, 3, 4})}, .attrs = attrs({{"axis", 1}, {"keepdims", 0}})},
       {.name = "ties_first", .inputs = {given(kFloat32, {2, 3}, {2, 2, 1, 1, 1, 1})}, .attrs = attrs({{"axis", 1}})},
-      {.name = "ties_last", .inputs = {given(kFloat32, {2, 3}, {2, 2, 1, 1, 1, 1})}, .attrs = attrs({{"axis", 1}, {"select_last_index", 1}})},
+      {.name = "ties_last",
+       .inputs = {given(kFloat32, {2, 3}, {2, 2, 1, 1, 1, 1})},
+       .attrs = attrs({{"axis", 1}, {"select_last_index", 1}})},
       {.name = "nan", .inputs = {given(kFloat32, {2, 3}, {1, NAN, 2, NAN, 1, NAN})}, .attrs = attrs({{"axis", 1}})},
-      {.name = "infinite", .inputs = {given(kFloat32, {2, 2}, {-INFINITY, -INFINITY, INFINITY, INFINITY})}, .attrs = attrs({{"axis", 1}})},
+      {.name = "infinite",
+       .inputs = {given(kFloat32, {2, 2}, {-INFINITY, -INFINITY, INFINITY, INFINITY})},
+       .attrs = attrs({{"axis", 1}})},
       {.name = "int8", .inputs = {in(kInt8, {4, 3}, -9, 9)}},
       {.name = "uint64", .inputs = {given(kUInt64, {3}, {3, 1e19, 5})}},
       {.name = "one", .inputs = {f32({1})}},
-      {.name = "axis_out_of_range", .inputs = {f32({3})}, .attrs = attrs({{"axis", 1}}), .error_id = "axis-out-of-range"},
+      {.name = "axis_out_of_range",
+       .inputs = {f32({3})},
+       .attrs = attrs({{"axis", 1}}),
+       .error_id = "axis-out-of-range"},
       {.name = "no_elements", .inputs = {f32({0, 3})}, .error_id = "shape-mismatch"},
   };
   return op;

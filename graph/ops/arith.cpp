@@ -17,7 +17,8 @@ Tensor narrow(const Tensor& tensor, DType dtype) {
 Expr constant_like(const Expr& like, double value) { return make_const(like.dtype(), value); }
 
 Expr with_value(const char* name, const Expr& value, const std::function<Expr(const Expr&)>& body) {
-  if (value.kind() == NodeKind::kVar || value.kind() == NodeKind::kFloatImm || value.kind() == NodeKind::kIntImm) return body(value);
+  if (value.kind() == NodeKind::kVar || value.kind() == NodeKind::kFloatImm || value.kind() == NodeKind::kIntImm)
+    return body(value);
   Var var(name, value.dtype());
   return let(var, value, body(var));
 }
@@ -25,14 +26,17 @@ Expr with_value(const char* name, const Expr& value, const std::function<Expr(co
 Expr expm1(const Expr& value) {
   return with_value("x", value, [](const Expr& x) {
     const Expr far = call(Intrinsic::kExp, {x}) - constant_like(x, 1);
-    // tanh(x/2) (exp(x) + 1) = exp(x) - 1 exactly; float64 uses it throughout the middle range, where accuracy counts more than speed.
+    // tanh(x/2) (exp(x) + 1) = exp(x) - 1 exactly; float64 uses it throughout the middle range, where accuracy counts
+    // more than speed.
     if (x.dtype().bits == 64) {
-      const Expr near = call(Intrinsic::kTanh, {x * constant_like(x, 0.5)}) * (call(Intrinsic::kExp, {x}) + constant_like(x, 1));
+      const Expr near =
+          call(Intrinsic::kTanh, {x * constant_like(x, 0.5)}) * (call(Intrinsic::kExp, {x}) + constant_like(x, 1));
       return select(call(Intrinsic::kAbs, {x}) < constant_like(x, 1), near, far);
     }
     // Taylor series up to x^9: the first term left out is below 2e-9 of the result for |x| < 0.5.
     Expr series = constant_like(x, 1.0 / 362880);
-    for (double factorial : {40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0}) series = series * x + constant_like(x, 1 / factorial);
+    for (double factorial : {40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0})
+      series = series * x + constant_like(x, 1 / factorial);
     return select(call(Intrinsic::kAbs, {x}) < constant_like(x, 0.5), series * x * x + x, far);
   });
 }
@@ -41,9 +45,8 @@ Expr log1p(const Expr& value) {
   // With w = 1 + x rounded, log(w) x / (w - 1) repairs the rounding of w (Kahan); for w == 1 the result is x itself.
   return with_value("x", value, [](const Expr& x) {
     const Expr one = constant_like(x, 1);
-    return with_value("w", x + one, [&](const Expr& w) {
-      return select(w == one, x, call(Intrinsic::kLog, {w}) * (x / (w - one)));
-    });
+    return with_value("w", x + one,
+                      [&](const Expr& w) { return select(w == one, x, call(Intrinsic::kLog, {w}) * (x / (w - one))); });
   });
 }
 
@@ -60,7 +63,8 @@ Expr silu(const Expr& value) {
 
 Expr gelu_erf(const Expr& value) {
   return with_value("x", value, [](const Expr& x) {
-    return x * constant_like(x, 0.5) * (call(Intrinsic::kErf, {x * constant_like(x, std::sqrt(0.5))}) + constant_like(x, 1));
+    return x * constant_like(x, 0.5) *
+           (call(Intrinsic::kErf, {x * constant_like(x, std::sqrt(0.5))}) + constant_like(x, 1));
   });
 }
 
@@ -101,7 +105,8 @@ Expr power_of_magnitude(const Expr& value, int64_t p) {
 
 Expr root_of(const Expr& sum, int64_t p) {
   if (p == 1) return sum;
-  return p == 2 ? call(Intrinsic::kSqrt, {sum}) : call(Intrinsic::kPow, {sum, constant_like(sum, 1 / static_cast<double>(p))});
+  return p == 2 ? call(Intrinsic::kSqrt, {sum})
+                : call(Intrinsic::kPow, {sum, constant_like(sum, 1 / static_cast<double>(p))});
 }
 
 double lowest_of(DType dtype) { return dtype.is_int() ? -std::ldexp(1.0, dtype.bits - 1) : 0.0; }
@@ -109,7 +114,8 @@ double highest_of(DType dtype) { return std::ldexp(1.0, dtype.is_int() ? dtype.b
 
 Expr round_saturate(const Expr& value, DType dtype) {
   const Expr rounded = call(Intrinsic::kRoundEven, {value});
-  return cast(dtype, max(min(rounded, constant_like(value, highest_of(dtype))), constant_like(value, lowest_of(dtype))));
+  return cast(dtype,
+              max(min(rounded, constant_like(value, highest_of(dtype))), constant_like(value, lowest_of(dtype))));
 }
 
 }  // namespace tensmith::graph::ops

@@ -10,7 +10,8 @@ namespace tensmith::graph::ops {
 namespace {
 
 Result<ReducedShape> mvn_shape(const Node& node, const Shape& in) {
-  const Result<std::vector<int>> axes = normalize_axes(node.attrs.get_ints("axes", {0, 2, 3}), static_cast<int>(in.size()));
+  const Result<std::vector<int>> axes =
+      normalize_axes(node.attrs.get_ints("axes", {0, 2, 3}), static_cast<int>(in.size()));
   if (!axes) return axes.failure();
   return ReducedShape(in, *axes, /*keep_dims=*/true);
 }
@@ -37,19 +38,20 @@ OpDef mean_variance_normalization() {
         if (Result<ReducedShape> shape = mvn_shape(ctx.node, ctx.input(0).shape); !shape) return shape.failure();
         return std::vector<TensorType>{{ctx.input(0).dtype, ctx.input(0).shape, {}}};
       },
-      .compute = [](const ComputeContext& ctx) {
-        const Tensor& x = ctx.input(0);
-        const ReducedShape shape = mvn_shape(ctx.node, x.shape()).value();
-        const Moments m = moments("mvn", shape, 0, [&](const Indices& i) { return widen(x(i)); });
-        const Tensor inverse = compute("mvn_inverse", shape.out, [&](const Indices& i) {
-          const Expr variance = m.variance(i);
-          return constant_like(variance, 1) / (call(Intrinsic::kSqrt, {variance}) + constant_like(variance, 1e-9));
-        });
-        return std::vector<Tensor>{compute("mvn", x.shape(), [&](const Indices& i) {
-          const Indices at = shape.output_index(i);
-          return cast(x.dtype(), (widen(x(i)) - m.mean(at)) * inverse(at));
-        })};
-      },
+      .compute =
+          [](const ComputeContext& ctx) {
+            const Tensor& x = ctx.input(0);
+            const ReducedShape shape = mvn_shape(ctx.node, x.shape()).value();
+            const Moments m = moments("mvn", shape, 0, [&](const Indices& i) { return widen(x(i)); });
+            const Tensor inverse = compute("mvn_inverse", shape.out, [&](const Indices& i) {
+              const Expr variance = m.variance(i);
+              return constant_like(variance, 1) / (call(Intrinsic::kSqrt, {variance}) + constant_like(variance, 1e-9));
+            });
+            return std::vector<Tensor>{compute("mvn", x.shape(), [&](const Indices& i) {
+              const Indices at = shape.output_index(i);
+              return cast(x.dtype(), (widen(x(i)) - m.mean(at)) * inverse(at));
+            })};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor& x = ctx.input(0);
         const Result<ReducedShape> shape = mvn_shape(ctx.node, to_shape(x.shape));
@@ -63,7 +65,11 @@ OpDef mean_variance_normalization() {
       },
       .samples = {{.name = "image", .inputs = {f32({2, 3, 4, 5})}},
                   {.name = "rows", .inputs = {f32({3, 17})}, .attrs = attrs({{"axes", ints({-1})}})},
-                  {.name = "half", .inputs = {in(kFloat16, {2, 9})}, .attrs = attrs({{"axes", ints({1})}}), .rtol = 3e-3, .atol = 3e-3},
+                  {.name = "half",
+                   .inputs = {in(kFloat16, {2, 9})},
+                   .attrs = attrs({{"axes", ints({1})}}),
+                   .rtol = 3e-3,
+                   .atol = 3e-3},
                   {.name = "axes_out_of_range", .inputs = {f32({3, 5})}, .error_id = "axis-out-of-range"}},
   };
 }
@@ -73,25 +79,30 @@ OpDef lp_normalization() {
       .name = "LpNormalization",
       .doc = "x divided by its L1 or L2 norm along an axis; 0 where the norm is 0.",
       .inputs = {{.name = "input", .types = TypeSet::kFloat}},
-      .attrs = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{-1}}, {.name = "p", .kind = AttrKind::kInt, .default_value = int64_t{2}}},
+      .attrs = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{-1}},
+                {.name = "p", .kind = AttrKind::kInt, .default_value = int64_t{2}}},
       .fusion = FusionKind::kReduction,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<ReducedShape> shape = lp_shape(ctx.node, ctx.input(0).shape); !shape) return shape.failure();
         return std::vector<TensorType>{{ctx.input(0).dtype, ctx.input(0).shape, {}}};
       },
-      .compute = [](const ComputeContext& ctx) {
-        const Tensor& x = ctx.input(0);
-        const ReducedShape shape = lp_shape(ctx.node, x.shape()).value();
-        const bool squares = ctx.node.attrs.get_int("p", 2) == 2;
-        const Tensor total = sum_axes("lp_sum", shape, [&](const Indices& in) {
-          return with_value("x", widen(x(in)), [&](const Expr& v) { return squares ? v * v : call(Intrinsic::kAbs, {v}); });
-        });
-        const Tensor norm = compute("lp_norm", shape.out, [&](const Indices& i) { return squares ? call(Intrinsic::kSqrt, {total(i)}) : total(i); });
-        return std::vector<Tensor>{compute("lp_normalize", x.shape(), [&](const Indices& i) {
-          const Expr n = norm(shape.output_index(i));
-          return cast(x.dtype(), select(n == constant_like(n, 0), constant_like(n, 0), widen(x(i)) / n));
-        })};
-      },
+      .compute =
+          [](const ComputeContext& ctx) {
+            const Tensor& x = ctx.input(0);
+            const ReducedShape shape = lp_shape(ctx.node, x.shape()).value();
+            const bool squares = ctx.node.attrs.get_int("p", 2) == 2;
+            const Tensor total = sum_axes("lp_sum", shape, [&](const Indices& in) {
+              return with_value("x", widen(x(in)),
+                                [&](const Expr& v) { return squares ? v * v : call(Intrinsic::kAbs, {v}); });
+            });
+            const Tensor norm = compute("lp_norm", shape.out, [&](const Indices& i) {
+              return squares ? call(Intrinsic::kSqrt, {total(i)}) : total(i);
+            });
+            return std::vector<Tensor>{compute("lp_normalize", x.shape(), [&](const Indices& i) {
+              const Expr n = norm(shape.output_index(i));
+              return cast(x.dtype(), select(n == constant_like(n, 0), constant_like(n, 0), widen(x(i)) / n));
+            })};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor& x = ctx.input(0);
         const Result<ReducedShape> shape = lp_shape(ctx.node, to_shape(x.shape));
@@ -100,16 +111,21 @@ OpDef lp_normalization() {
         const Dims strides = reduced_strides(x.shape, shape->reduced);
         std::vector<double> norm(static_cast<size_t>(known(product(shape->out)).value()), 0.0);
         using At = std::array<int64_t, 1>;
-        for_each_strided<1>(x.shape, {strides}, [&](int64_t k, const At& at) { norm[at[0]] += squares ? x.f[k] * x.f[k] : std::fabs(x.f[k]); });
+        for_each_strided<1>(x.shape, {strides}, [&](int64_t k, const At& at) {
+          norm[at[0]] += squares ? x.f[k] * x.f[k] : std::fabs(x.f[k]);
+        });
         for (double& value : norm) value = squares ? std::sqrt(value) : value;
-        for_each_strided<1>(x.shape, {strides}, [&](int64_t k, const At& at) { ctx.output().f[k] = norm[at[0]] == 0 ? 0 : x.f[k] / norm[at[0]]; });
+        for_each_strided<1>(x.shape, {strides}, [&](int64_t k, const At& at) {
+          ctx.output().f[k] = norm[at[0]] == 0 ? 0 : x.f[k] / norm[at[0]];
+        });
         return {};
       },
-      .samples = {{.name = "l2", .inputs = {f32({3, 17})}},
-                  {.name = "l1", .inputs = {f32({3, 5})}, .attrs = attrs({{"axis", 0}, {"p", 1}})},
-                  {.name = "zero", .inputs = {given(kFloat32, {2, 2}, {0, 0, 3, 4})}},
-                  {.name = "half", .inputs = {in(kFloat16, {2, 9})}, .rtol = 3e-3, .atol = 3e-3},
-                  {.name = "third_norm", .inputs = {f32({3})}, .attrs = attrs({{"p", 3}}), .error_id = "bad-attribute"}},
+      .samples =
+          {{.name = "l2", .inputs = {f32({3, 17})}},
+           {.name = "l1", .inputs = {f32({3, 5})}, .attrs = attrs({{"axis", 0}, {"p", 1}})},
+           {.name = "zero", .inputs = {given(kFloat32, {2, 2}, {0, 0, 3, 4})}},
+           {.name = "half", .inputs = {in(kFloat16, {2, 9})}, .rtol = 3e-3, .atol = 3e-3},
+           {.name = "third_norm", .inputs = {f32({3})}, .attrs = attrs({{"p", 3}}), .error_id = "bad-attribute"}},
   };
 }
 
@@ -126,33 +142,40 @@ OpDef lrn() {
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<void> ok = check_rank(ctx.input(0), 2, 64, "input X"); !ok) return ok.failure();
         const int64_t size = ctx.node.attrs.get_int("size", 1);
-        if (size < 1 || size > INT32_MAX) return refuse("bad-attribute") << "attribute size: expected 1 or more, got " << size;
+        if (size < 1 || size > INT32_MAX)
+          return refuse("bad-attribute") << "attribute size: expected 1 or more, got " << size;
         return std::vector<TensorType>{{ctx.input(0).dtype, ctx.input(0).shape, {}}};
       },
-      .compute = [](const ComputeContext& ctx) {
-        const Tensor& x = ctx.input(0);
-        const AttrMap& a = ctx.node.attrs;
-        const int64_t size = a.get_int("size", 1);
-        const DType wide = compute_type(x.dtype());
-        const auto channel = [&](const Indices& i, const Indices& r) { return i[1] + r[0] - Expr((size - 1) / 2); };
-        const Tensor squares = reduce(
-            "lrn_sum", x.shape(), {Expr(size)}, sum_reducer(wide),
-            [&](const Indices& i, const Indices& r) {
-              Indices at = i;
-              at[1] = channel(i, r);
-              return with_value("x", widen(x(at)), [](const Expr& v) { return v * v; });
-            },
-            [&](const Indices& i, const Indices& r) { return channel(i, r) >= Expr(0) && channel(i, r) < x.shape()[1]; });
-        return std::vector<Tensor>{compute("lrn", x.shape(), [&](const Indices& i) {
-          const Expr base = squares(i) * make_const(wide, a.get_float("alpha", 1e-4) / static_cast<double>(size)) + make_const(wide, a.get_float("bias", 1));
-          return cast(x.dtype(), widen(x(i)) / call(Intrinsic::kPow, {base, make_const(wide, a.get_float("beta", 0.75))}));
-        })};
-      },
+      .compute =
+          [](const ComputeContext& ctx) {
+            const Tensor& x = ctx.input(0);
+            const AttrMap& a = ctx.node.attrs;
+            const int64_t size = a.get_int("size", 1);
+            const DType wide = compute_type(x.dtype());
+            const auto channel = [&](const Indices& i, const Indices& r) { return i[1] + r[0] - Expr((size - 1) / 2); };
+            const Tensor squares = reduce(
+                "lrn_sum", x.shape(), {Expr(size)}, sum_reducer(wide),
+                [&](const Indices& i, const Indices& r) {
+                  Indices at = i;
+                  at[1] = channel(i, r);
+                  return with_value("x", widen(x(at)), [](const Expr& v) { return v * v; });
+                },
+                [&](const Indices& i, const Indices& r) {
+                  return channel(i, r) >= Expr(0) && channel(i, r) < x.shape()[1];
+                });
+            return std::vector<Tensor>{compute("lrn", x.shape(), [&](const Indices& i) {
+              const Expr base = squares(i) * make_const(wide, a.get_float("alpha", 1e-4) / static_cast<double>(size)) +
+                                make_const(wide, a.get_float("bias", 1));
+              return cast(x.dtype(),
+                          widen(x(i)) / call(Intrinsic::kPow, {base, make_const(wide, a.get_float("beta", 0.75))}));
+            })};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor& x = ctx.input(0);
         const AttrMap& a = ctx.node.attrs;
         const int64_t size = a.get_int("size", 1), channels = x.shape[1], spatial = count_of(x.shape, 2);
-        const double alpha = a.get_float("alpha", 1e-4), beta = a.get_float("beta", 0.75), bias = a.get_float("bias", 1);
+        const double alpha = a.get_float("alpha", 1e-4), beta = a.get_float("beta", 0.75),
+                     bias = a.get_float("bias", 1);
         for (int64_t n = 0; n < x.shape[0]; ++n)
           for (int64_t c = 0; c < channels; ++c) {
             const int64_t first = std::max<int64_t>(0, c - (size - 1) / 2), last = std::min(channels - 1, c + size / 2);
@@ -169,9 +192,16 @@ OpDef lrn() {
         return {};
       },
       .samples = {{.name = "image", .inputs = {f32({2, 5, 3, 3})}, .attrs = attrs({{"size", 3}})},
-                  {.name = "even_size", .inputs = {f32({1, 7, 2, 2})}, .attrs = attrs({{"size", 4}, {"alpha", 0.2}, {"beta", 0.5}, {"bias", 2.0}})},
-                  {.name = "wider_than_channels", .inputs = {f32({1, 2, 3})}, .attrs = attrs({{"size", 9}, {"alpha", 1.0}})},
-                  {.name = "size_zero", .inputs = {f32({1, 2, 3})}, .attrs = attrs({{"size", 0}}), .error_id = "bad-attribute"}},
+                  {.name = "even_size",
+                   .inputs = {f32({1, 7, 2, 2})},
+                   .attrs = attrs({{"size", 4}, {"alpha", 0.2}, {"beta", 0.5}, {"bias", 2.0}})},
+                  {.name = "wider_than_channels",
+                   .inputs = {f32({1, 2, 3})},
+                   .attrs = attrs({{"size", 9}, {"alpha", 1.0}})},
+                  {.name = "size_zero",
+                   .inputs = {f32({1, 2, 3})},
+                   .attrs = attrs({{"size", 0}}),
+                   .error_id = "bad-attribute"}},
   };
 }
 

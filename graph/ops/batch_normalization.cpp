@@ -27,7 +27,8 @@ Result<std::vector<TensorType>> infer(const InferContext& ctx) {
   static constexpr const char* kNames[] = {"", "input scale", "input B", "input input_mean", "input input_var"};
   for (int k = 1; k < 5; ++k)
     if (Result<void> ok = check_shape(ctx.input(k), {x.shape[1]}, kNames[k]); !ok) return ok.failure();
-  if (ctx.node.attrs.get_int("spatial", 1) != 1) return refuse("unsupported-attribute") << "attribute spatial: expected 1, got 0";
+  if (ctx.node.attrs.get_int("spatial", 1) != 1)
+    return refuse("unsupported-attribute") << "attribute spatial: expected 1, got 0";
   std::vector<TensorType> types{{x.dtype, x.shape, {}}};
   // Outside training the further outputs of old opsets are the statistics unchanged.
   for (int k = 1; k < ctx.num_outputs; ++k) types.push_back({ctx.input(k % 2 ? 3 : 4).dtype, {x.shape[1]}, {}});
@@ -35,7 +36,8 @@ Result<std::vector<TensorType>> infer(const InferContext& ctx) {
 }
 
 std::vector<Tensor> compute_norm(const ComputeContext& ctx) {
-  const Tensor &x = ctx.input(0), &scale = ctx.input(1), &bias = ctx.input(2), &mean = ctx.input(3), &variance = ctx.input(4);
+  const Tensor &x = ctx.input(0), &scale = ctx.input(1), &bias = ctx.input(2), &mean = ctx.input(3),
+               &variance = ctx.input(4);
   const DType type = x.dtype(), wide = compute_type(type);
   const double momentum = momentum_of(ctx.node);
   const auto wider = [&](const Expr& e) { return cast(wide, e); };
@@ -45,7 +47,8 @@ std::vector<Tensor> compute_norm(const ComputeContext& ctx) {
     const ReducedShape part(x.shape(), statistics_axes(x.rank()), /*keep_dims=*/false);
     const Moments m = moments("batch_norm", part, epsilon_of(ctx.node), [&](const Indices& i) { return widen(x(i)); });
     center = m.mean;
-    factor = compute("batch_norm_factor", scale.shape(), [&](const Indices& c) { return wider(scale(c)) * m.inverse_deviation(c); });
+    factor = compute("batch_norm_factor", scale.shape(),
+                     [&](const Indices& c) { return wider(scale(c)) * m.inverse_deviation(c); });
     const auto running = [&](const Tensor& old, const Tensor& now) {
       return compute("batch_norm_running", old.shape(), [&](const Indices& c) {
         return cast(old.dtype(), wider(old(c)) * make_const(wide, momentum) + now(c) * make_const(wide, 1 - momentum));
@@ -89,7 +92,8 @@ Result<void> reference(ReferenceContext& ctx) {
   for (int64_t p = 0; p < x.shape[0] * channels; ++p) {
     const int64_t c = p % channels;
     const double factor = ctx.input(1).f[c] / std::sqrt(variance[c] + epsilon);
-    for (int64_t k = p * spatial; k < (p + 1) * spatial; ++k) ctx.output().f[k] = (x.f[k] - mean[c]) * factor + ctx.input(2).f[c];
+    for (int64_t k = p * spatial; k < (p + 1) * spatial; ++k)
+      ctx.output().f[k] = (x.f[k] - mean[c]) * factor + ctx.input(2).f[c];
   }
   return {};
 }
@@ -105,7 +109,9 @@ OpDef batch_normalization() {
   OpDef op{
       .name = "BatchNormalization",
       .since = 7,
-      .doc = "scale (x - mean) / sqrt(var + epsilon) + B for each channel, with given statistics or (training_mode) those of the input, which also update the running ones.",
+      .doc =
+          "scale (x - mean) / sqrt(var + epsilon) + B for each channel, with given statistics or (training_mode) those "
+          "of the input, which also update the running ones.",
       .inputs = {{.name = "X", .types = TypeSet::kFloat},
                  {.name = "scale", .types = TypeSet::kFloat},
                  {.name = "B", .types = TypeSet::kFloat},
@@ -124,10 +130,15 @@ OpDef batch_normalization() {
       .samples = {{.name = "image", .inputs = inputs({2, 3, 4, 5})},
                   {.name = "matrix", .inputs = inputs({5, 3}), .attrs = attrs({{"epsilon", 0.1}})},
                   {.name = "line", .inputs = inputs({1, 1, 17})},
-                  {.name = "training", .inputs = inputs({4, 3, 5}), .attrs = attrs({{"training_mode", 1}, {"momentum", 0.75}}), .num_outputs = 3},
+                  {.name = "training",
+                   .inputs = inputs({4, 3, 5}),
+                   .attrs = attrs({{"training_mode", 1}, {"momentum", 0.75}}),
+                   .num_outputs = 3},
                   {.name = "half", .inputs = inputs({2, 3, 4}, kFloat16), .rtol = 3e-3, .atol = 3e-3},
                   {.name = "double", .inputs = inputs({2, 3, 4}, kFloat64)},
-                  {.name = "channels_differ", .inputs = {f32({2, 3, 4}), f32({2}), f32({3}), f32({3}), f32({3}, 0.1, 1)}, .error_id = "shape-mismatch"},
+                  {.name = "channels_differ",
+                   .inputs = {f32({2, 3, 4}), f32({2}), f32({3}), f32({3}), f32({3}, 0.1, 1)},
+                   .error_id = "shape-mismatch"},
                   {.name = "vector", .inputs = inputs({3}), .error_id = "rank-mismatch"}},
   };
   return op;

@@ -15,7 +15,8 @@ OpDef make(const char* name, bool bias_optional, bool by_tanh) {
       .name = name,
       .domain = "com.microsoft",
       .doc = by_tanh ? "Gelu by the tanh formula of x + bias." : "Gelu by erf of x + bias.",
-      .inputs = {{.name = "X", .types = TypeSet::kFloat}, {.name = "bias", .types = TypeSet::kFloat, .optional = bias_optional, .same_type_as = "X"}},
+      .inputs = {{.name = "X", .types = TypeSet::kFloat},
+                 {.name = "bias", .types = TypeSet::kFloat, .optional = bias_optional, .same_type_as = "X"}},
       .fusion = FusionKind::kElementwise,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         const TensorType& x = ctx.input(0);
@@ -44,7 +45,8 @@ OpDef make(const char* name, bool bias_optional, bool by_tanh) {
     const int64_t columns = x.shape.empty() ? 1 : x.shape.back();
     for (int64_t k = 0; k < x.num_elements(); ++k) {
       const double v = x.f[k] + (ctx.has(1) ? ctx.input(1).f[k % columns] : 0);
-      ctx.output().f[k] = by_tanh ? 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))) : 0.5 * v * std::erfc(-v / std::sqrt(2.0));
+      ctx.output().f[k] = by_tanh ? 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)))
+                                  : 0.5 * v * std::erfc(-v / std::sqrt(2.0));
     }
     return {};
   };

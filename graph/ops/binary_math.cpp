@@ -40,7 +40,9 @@ Expr decided(const Expr& a, const Expr& b, bool (*compare)(int64_t, int64_t)) {
 
 OpSample two(const char* name, DType type, std::vector<double> a, std::vector<double> b, AttrMap attributes = {}) {
   const auto n = static_cast<int64_t>(a.size());
-  return {.name = name, .inputs = {given(type, {n}, std::move(a)), given(type, {n}, std::move(b))}, .attrs = std::move(attributes)};
+  return {.name = name,
+          .inputs = {given(type, {n}, std::move(a)), given(type, {n}, std::move(b))},
+          .attrs = std::move(attributes)};
 }
 
 Expr remainder_body(const Expr& a, const Expr& b, const A& attrs) {
@@ -72,24 +74,28 @@ std::vector<OpDef> binary_math() {
            },
        .low_b = 1,
        .high_b = 4,
-       .more_samples = {two("signs", kInt32, {7, -7, 7, -7, 5}, {2, 2, -2, -2, 0}), two("double", kFloat64, {1, -1}, {3, 3})}},
+       .more_samples = {two("signs", kInt32, {7, -7, 7, -7, 5}, {2, 2, -2, -2, 0}),
+                        two("double", kFloat64, {1, -1}, {3, 3})}},
       {.name = "Mod",
        .since = 10,
        .doc = "The remainder with the sign of b (fmod=0, integers) or of a (fmod=1).",
        .attrs = {{.name = "fmod", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
        .body = remainder_body,
        .reference = [](double a, double b, const A&) { return std::fmod(a, b); },
-       .int_reference = [](int64_t a, int64_t b, DType type, const A& attrs) { return remainder(a, b, type, attrs.get_int("fmod", 0) != 0); },
+       .int_reference = [](int64_t a, int64_t b, DType type,
+                           const A& attrs) { return remainder(a, b, type, attrs.get_int("fmod", 0) != 0); },
        .check = [](const InferContext& ctx) -> Result<void> {
          if (!ctx.input(0).dtype.is_float() || ctx.node.attrs.get_int("fmod", 0) == 1) return {};
-         return refuse("bad-attribute") << "attribute fmod: expected 1 for " << to_string(ctx.input(0).dtype) << ", got 0";
+         return refuse("bad-attribute") << "attribute fmod: expected 1 for " << to_string(ctx.input(0).dtype)
+                                        << ", got 0";
        },
        .low_b = 1,
        .high_b = 4,
        .sample_attrs = attrs({{"fmod", 1}}),
        .more_samples = {two("signs", kInt64, {7, -7, 7, -7, 5}, {3, 3, -3, -3, 0}),
                         two("truncate", kInt8, {7, -7, 7, -7}, {3, 3, -3, -3}, attrs({{"fmod", 1}})),
-                        two("float", kFloat32, {7.5, -7.5, 7.5, -4.25, 1e6, 2, 3, INFINITY, 3}, {3, 3, -3, 2, 0.7, INFINITY, 1, 2, 0}, attrs({{"fmod", 1}})),
+                        two("float", kFloat32, {7.5, -7.5, 7.5, -4.25, 1e6, 2, 3, INFINITY, 3},
+                            {3, 3, -3, 2, 0.7, INFINITY, 1, 2, 0}, attrs({{"fmod", 1}})),
                         two("half", kFloat16, {7.5, -7.5, 7.5}, {3, 3, -2.5}, attrs({{"fmod", 1}})),
                         {.name = "float_without_fmod", .inputs = {f32({2}), f32({2})}, .error_id = "bad-attribute"}}},
       {.name = "Mul",
@@ -109,11 +115,14 @@ std::vector<OpDef> binary_math() {
        .types = TypeSet::kInteger,
        .doc = "a shifted by b bits to the left or right; a count of the width or more gives 0.",
        .attrs = {{.name = "direction", .kind = AttrKind::kString, .required = true, .allowed = {"LEFT", "RIGHT"}}},
-       .body = [](const Expr& a, const Expr& b,
-                  const A& attrs) { return Binary::make(attrs.get_string("direction", "") == "LEFT" ? BinaryOp::kShl : BinaryOp::kShr, a, b); },
+       .body =
+           [](const Expr& a, const Expr& b, const A& attrs) {
+             return Binary::make(attrs.get_string("direction", "") == "LEFT" ? BinaryOp::kShl : BinaryOp::kShr, a, b);
+           },
        .int_reference = [](int64_t a, int64_t b, DType type, const A& attrs) -> int64_t {
          if (u(b) >= type.bits) return 0;
-         return attrs.get_string("direction", "") == "LEFT" ? static_cast<int64_t>(u(a) << b) : static_cast<int64_t>(u(a) >> b);
+         return attrs.get_string("direction", "") == "LEFT" ? static_cast<int64_t>(u(a) << b)
+                                                            : static_cast<int64_t>(u(a) >> b);
        },
        .low_b = 1,
        .high_b = 7,
@@ -143,13 +152,19 @@ std::vector<OpDef> binary_math() {
        .doc = "Logical and.",
        .body = [](const Expr& a, const Expr& b, const A&) { return a && b; },
        .int_reference = [](int64_t a, int64_t b, DType, const A&) { return a & b; },
-       .known_value = [](const Expr& a, const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x != 0 && y != 0; }); }},
+       .known_value =
+           [](const Expr& a, const Expr& b) {
+             return decided(a, b, [](int64_t x, int64_t y) { return x != 0 && y != 0; });
+           }},
       {.name = "Or",
        .types = TypeSet::kBool,
        .doc = "Logical or.",
        .body = [](const Expr& a, const Expr& b, const A&) { return a || b; },
        .int_reference = [](int64_t a, int64_t b, DType, const A&) { return a | b; },
-       .known_value = [](const Expr& a, const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x != 0 || y != 0; }); }},
+       .known_value =
+           [](const Expr& a, const Expr& b) {
+             return decided(a, b, [](int64_t x, int64_t y) { return x != 0 || y != 0; });
+           }},
       {.name = "Xor",
        .types = TypeSet::kBool,
        .doc = "Logical exclusive or.",
@@ -170,22 +185,26 @@ std::vector<OpDef> binary_math() {
              return decided(a, b, [](int64_t p, int64_t q) { return p == q; });
            },
        .gives_bool = true,
-       .more_samples = {two("special", kFloat32, {NAN, INFINITY, 0, 1}, {NAN, INFINITY, -0.0, 2}), two("ties", kInt64, {1, 2, 3}, {1, 3, 3})}},
+       .more_samples = {two("special", kFloat32, {NAN, INFINITY, 0, 1}, {NAN, INFINITY, -0.0, 2}),
+                        two("ties", kInt64, {1, 2, 3}, {1, 3, 3})}},
       {.name = "Greater",
        .doc = "Whether a > b; false with NaN.",
        .body = [](const Expr& a, const Expr& b, const A&) { return a > b; },
        .reference = [](double a, double b, const A&) -> double { return a > b; },
        .int_reference = [](int64_t a, int64_t b, DType type, const A&) -> int64_t { return less(b, a, type); },
-       .known_value = [](const Expr& a, const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x > y; }); },
+       .known_value = [](const Expr& a,
+                         const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x > y; }); },
        .gives_bool = true,
-       .more_samples = {two("large_unsigned", kUInt64, {1.0e19, 3}, {3, 1.0e19}), two("special", kFloat32, {NAN, 1, INFINITY}, {1, NAN, 1})}},
+       .more_samples = {two("large_unsigned", kUInt64, {1.0e19, 3}, {3, 1.0e19}),
+                        two("special", kFloat32, {NAN, 1, INFINITY}, {1, NAN, 1})}},
       {.name = "GreaterOrEqual",
        .since = 12,
        .doc = "Whether a >= b; false with NaN.",
        .body = [](const Expr& a, const Expr& b, const A&) { return a >= b; },
        .reference = [](double a, double b, const A&) -> double { return a >= b; },
        .int_reference = [](int64_t a, int64_t b, DType type, const A&) -> int64_t { return !less(a, b, type); },
-       .known_value = [](const Expr& a, const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x >= y; }); },
+       .known_value = [](const Expr& a,
+                         const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x >= y; }); },
        .gives_bool = true,
        .more_samples = {two("ties", kFloat32, {1, 2, NAN}, {1, 3, NAN})}},
       {.name = "Less",
@@ -193,7 +212,8 @@ std::vector<OpDef> binary_math() {
        .body = [](const Expr& a, const Expr& b, const A&) { return a < b; },
        .reference = [](double a, double b, const A&) -> double { return a < b; },
        .int_reference = [](int64_t a, int64_t b, DType type, const A&) -> int64_t { return less(a, b, type); },
-       .known_value = [](const Expr& a, const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x < y; }); },
+       .known_value = [](const Expr& a,
+                         const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x < y; }); },
        .gives_bool = true},
       {.name = "LessOrEqual",
        .since = 12,
@@ -201,7 +221,8 @@ std::vector<OpDef> binary_math() {
        .body = [](const Expr& a, const Expr& b, const A&) { return a <= b; },
        .reference = [](double a, double b, const A&) -> double { return a <= b; },
        .int_reference = [](int64_t a, int64_t b, DType type, const A&) -> int64_t { return !less(b, a, type); },
-       .known_value = [](const Expr& a, const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x <= y; }); },
+       .known_value = [](const Expr& a,
+                         const Expr& b) { return decided(a, b, [](int64_t x, int64_t y) { return x <= y; }); },
        .gives_bool = true,
        .more_samples = {two("ties", kInt32, {1, 2, 3}, {1, 3, 2})}},
   });

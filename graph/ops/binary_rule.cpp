@@ -13,9 +13,14 @@ std::vector<OpSample> default_samples(const BinaryRow& row) {
   std::vector<OpSample> samples = row.more_samples;
   const auto add = [&](const char* name, DType type, Dims a, Dims b) {
     if (!accepts(row.types, type)) return;
-    const double low = type.is_uint() || type.is_bool() ? 0 : -2, high = type.is_bool() ? 1 : type.is_integral() ? 9 : 2;
+    const double low = type.is_uint() || type.is_bool() ? 0 : -2, high = type.is_bool()       ? 1
+                                                                         : type.is_integral() ? 9
+                                                                                              : 2;
     const bool divides = row.low_b > 0;
-    OpSample sample{.name = name, .inputs = {in(type, std::move(a), low, high), in(type, std::move(b), divides ? row.low_b : low, divides ? row.high_b : high)}, .attrs = row.sample_attrs};
+    OpSample sample{.name = name,
+                    .inputs = {in(type, std::move(a), low, high),
+                               in(type, std::move(b), divides ? row.low_b : low, divides ? row.high_b : high)},
+                    .attrs = row.sample_attrs};
     if (type.is_float() && type.bits == 16) sample.rtol = type.is_bfloat() ? 1e-2 : 2e-3, sample.atol = 1e-3;
     samples.push_back(std::move(sample));
   };
@@ -40,7 +45,10 @@ std::vector<OpSample> default_samples(const BinaryRow& row) {
     add("bool", kBool, {2, 3}, {3});
   }
   if (!samples.empty()) {
-    OpSample bad{.name = "dims_differ", .inputs = {samples.back().inputs[0], samples.back().inputs[1]}, .attrs = samples.back().attrs, .error_id = "shape-mismatch"};
+    OpSample bad{.name = "dims_differ",
+                 .inputs = {samples.back().inputs[0], samples.back().inputs[1]},
+                 .attrs = samples.back().attrs,
+                 .error_id = "shape-mismatch"};
     bad.inputs[0].shape = {2, 3};
     bad.inputs[1].shape = {2};
     bad.inputs[0].values.clear(), bad.inputs[1].values.clear();
@@ -70,7 +78,8 @@ OpDef make_binary(const BinaryRow& row) {
       .infer = nullptr,
       .samples = default_samples(row),
   };
-  op.infer = [gives_bool = row.gives_bool, known_value = row.known_value, check = row.check](const InferContext& ctx) -> Result<std::vector<TensorType>> {
+  op.infer = [gives_bool = row.gives_bool, known_value = row.known_value,
+              check = row.check](const InferContext& ctx) -> Result<std::vector<TensorType>> {
     if (check)
       if (Result<void> ok = check(ctx); !ok) return ok.failure();
     Result<TensorType> type = infer_broadcast(ctx, gives_bool ? kBool : ctx.input(0).dtype);
@@ -83,7 +92,8 @@ OpDef make_binary(const BinaryRow& row) {
   op.compute = [name = std::string(row.name), body = row.body](const ComputeContext& ctx) {
     const DType result = ctx.output_type().dtype;
     return std::vector<Tensor>{compute(name, ctx.output_type().shape, [&](const Indices& i) {
-      return cast(result, body(widen(broadcast_load(ctx.input(0), i)), widen(broadcast_load(ctx.input(1), i)), ctx.node.attrs));
+      return cast(result,
+                  body(widen(broadcast_load(ctx.input(0), i)), widen(broadcast_load(ctx.input(1), i)), ctx.node.attrs));
     })};
   };
   op.reference = [reference = row.reference, int_reference = row.int_reference](ReferenceContext& ctx) -> Result<void> {
@@ -91,9 +101,12 @@ OpDef make_binary(const BinaryRow& row) {
     RefTensor& y = ctx.output();
     const AttrMap& attrs = ctx.node.attrs;
     for_each_broadcast<2>(y.shape, {&a.shape, &b.shape}, [&](int64_t k, const std::array<int64_t, 2>& at) {
-      if (!a.is_float()) y.i[k] = wrap_int(y.dtype, int_reference(a.i[at[0]], b.i[at[1]], a.dtype, attrs));
-      else if (y.is_float()) y.f[k] = reference(a.f[at[0]], b.f[at[1]], attrs);
-      else y.i[k] = reference(a.f[at[0]], b.f[at[1]], attrs) != 0;
+      if (!a.is_float())
+        y.i[k] = wrap_int(y.dtype, int_reference(a.i[at[0]], b.i[at[1]], a.dtype, attrs));
+      else if (y.is_float())
+        y.f[k] = reference(a.f[at[0]], b.f[at[1]], attrs);
+      else
+        y.i[k] = reference(a.f[at[0]], b.f[at[1]], attrs) != 0;
     });
     return {};
   };

@@ -18,7 +18,8 @@ struct BinaryRow {
   std::function<double(double a, double b, const AttrMap& attrs)> reference = nullptr;
   /// Null: no integer types. Unsigned 64-bit values come as their bit pattern; the result is wrapped to the type.
   std::function<int64_t(int64_t a, int64_t b, DType type, const AttrMap& attrs)> int_reference = nullptr;
-  /// The result for elements known as index expressions (TensorType::value); null expression: unknown. Null: never known.
+  /// The result for elements known as index expressions (TensorType::value); null expression: unknown. Null: never
+  /// known.
   std::function<Expr(const Expr& a, const Expr& b)> known_value = nullptr;
   bool gives_bool = false;
   /// What the type rule checks besides shapes; null: nothing.

@@ -23,10 +23,12 @@ Result<std::vector<TensorType>> infer_center_crop_pad(const InferContext& ctx) {
   const TensorType& data = ctx.input(0);
   const Result<std::vector<int>> axes = axes_of(ctx.node.attrs, data.rank());
   if (!axes) return axes.failure();
-  if (Result<void> ok = check_shape(ctx.input(1), {Expr(static_cast<int64_t>(axes->size()))}, "input shape"); !ok) return ok.failure();
+  if (Result<void> ok = check_shape(ctx.input(1), {Expr(static_cast<int64_t>(axes->size()))}, "input shape"); !ok)
+    return ok.failure();
   TensorType type{data.dtype, data.shape, {}};
   const auto wanted = known_elements(ctx, 1);
-  for (size_t k = 0; k < axes->size(); ++k) type.shape[(*axes)[k]] = wanted ? (*wanted)[k] : ctx.data_dim(0, (*axes)[k]);
+  for (size_t k = 0; k < axes->size(); ++k)
+    type.shape[(*axes)[k]] = wanted ? (*wanted)[k] : ctx.data_dim(0, (*axes)[k]);
   return std::vector<TensorType>{std::move(type)};
 }
 
@@ -42,7 +44,8 @@ std::vector<Tensor> compute_center_crop_pad(const ComputeContext& ctx) {
       const Expr grown = floor_div(max(to - from, 0), 2), cut = floor_div(max(from - to, 0), 2);
       const Expr at = i[axis] - grown + cut;
       index.push_back(same_dim(from, to) ? i[axis] : at);
-      if (!(known(from) && known(to) && *known(from) >= *known(to)) && !same_dim(from, to)) inside = inside && at >= 0 && at < from;
+      if (!(known(from) && known(to) && *known(from) >= *known(to)) && !same_dim(from, to))
+        inside = inside && at >= 0 && at < from;
     }
     if (is_empty(x.shape())) return make_zero(x.dtype());
     return select(inside, x(index), make_zero(x.dtype()));
@@ -57,7 +60,8 @@ Result<void> reference_center_crop_pad(ReferenceContext& ctx) {
   for (size_t k = 0; k < axes.size(); ++k) {
     const int axis = axes[k];
     shape[axis] = ctx.input(1).i[k];
-    start[axis] = x.shape[axis] > shape[axis] ? (x.shape[axis] - shape[axis]) / 2 : -((shape[axis] - x.shape[axis]) / 2);
+    start[axis] =
+        x.shape[axis] > shape[axis] ? (x.shape[axis] - shape[axis]) / 2 : -((shape[axis] - x.shape[axis]) / 2);
   }
   move_elements(make_output(ctx, x.dtype, shape), x, [&](const Dims& index) -> int64_t {
     Dims at = index;
@@ -88,7 +92,13 @@ OpDef center_crop_pad() {
           {
               {.name = "crop", .inputs = {f32({7, 8}), known_ints({4, 3})}},
               {.name = "pad", .inputs = {f32({3, 4}), known_ints({6, 17})}},
-              {.name = "both", .inputs = {f32({2, 7, 1}), known_ints({3, 4}), }, .attrs = attrs({{"axes", ints({-2, 2})}})},
+              {.name = "both",
+               .inputs =
+                   {
+                       f32({2, 7, 1}),
+                       known_ints({3, 4}),
+                   },
+               .attrs = attrs({{"axes", ints({-2, 2})}})},
               {.name = "same", .inputs = {f32({3, 3}), known_ints({3, 3})}},
               {.name = "wrong_count", .inputs = {f32({3, 3}), known_ints({3})}, .error_id = "shape-mismatch"},
           },

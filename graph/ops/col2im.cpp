@@ -25,20 +25,25 @@ Result<std::optional<std::vector<BlockAxis>>> block_axes(const Context& ctx) {
   if (!image || !block) return Axes{};
   const size_t rank = image->size();
   const AttrMap& attrs = ctx.node.attrs;
-  const std::vector<int64_t> strides = attrs.get_ints("strides", std::vector<int64_t>(rank, 1)), pads = attrs.get_ints("pads", std::vector<int64_t>(2 * rank, 0)),
+  const std::vector<int64_t> strides = attrs.get_ints("strides", std::vector<int64_t>(rank, 1)),
+                             pads = attrs.get_ints("pads", std::vector<int64_t>(2 * rank, 0)),
                              dilations = attrs.get_ints("dilations", std::vector<int64_t>(rank, 1));
-  if (rank == 0 || block->size() != rank || strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank)
-    return refuse("shape-mismatch") << "inputs and attributes: expected equal lengths, got image_shape of " << rank << ", block_shape of " << block->size()
-                                    << ", strides of " << strides.size() << ", dilations of " << dilations.size() << ", pads of " << pads.size();
+  if (rank == 0 || block->size() != rank || strides.size() != rank || dilations.size() != rank ||
+      pads.size() != 2 * rank)
+    return refuse("shape-mismatch") << "inputs and attributes: expected equal lengths, got image_shape of " << rank
+                                    << ", block_shape of " << block->size() << ", strides of " << strides.size()
+                                    << ", dilations of " << dilations.size() << ", pads of " << pads.size();
   std::vector<BlockAxis> axes;
   for (size_t k = 0; k < rank; ++k) {
     axes.push_back({(*image)[k], (*block)[k], strides[k], dilations[k], pads[k], pads[k + rank]});
     const BlockAxis& axis = axes.back();
     constexpr int64_t kMax = int64_t{1} << 31;
-    if (axis.block < 1 || axis.stride < 1 || axis.dilation < 1 || axis.pad_begin < 0 || axis.pad_end < 0 || axis.block > kMax || axis.stride > kMax ||
-        axis.dilation > kMax || axis.pad_begin > kMax || axis.pad_end > kMax)
-      return refuse("bad-attribute") << "axis " << k << ": expected block, stride and dilation of 1 or more and pads of 0 or more, got " << axis.block << ", "
-                                     << axis.stride << ", " << axis.dilation << " and " << axis.pad_begin << ", " << axis.pad_end;
+    if (axis.block < 1 || axis.stride < 1 || axis.dilation < 1 || axis.pad_begin < 0 || axis.pad_end < 0 ||
+        axis.block > kMax || axis.stride > kMax || axis.dilation > kMax || axis.pad_begin > kMax || axis.pad_end > kMax)
+      return refuse("bad-attribute") << "axis " << k
+                                     << ": expected block, stride and dilation of 1 or more and pads of 0 or more, got "
+                                     << axis.block << ", " << axis.stride << ", " << axis.dilation << " and "
+                                     << axis.pad_begin << ", " << axis.pad_end;
   }
   return Axes{std::move(axes)};
 }
@@ -56,13 +61,16 @@ Result<std::vector<TensorType>> infer_col2im(const InferContext& ctx) {
   int64_t block = 1;
   Expr positions(1);
   for (const BlockAxis& axis : **axes) {
-    if (__builtin_mul_overflow(block, axis.block, &block)) return refuse("bad-attribute") << "input block_shape: expected a product below 2^63";
+    if (__builtin_mul_overflow(block, axis.block, &block))
+      return refuse("bad-attribute") << "input block_shape: expected a product below 2^63";
     positions = positions * axis.positions();
   }
   if (const auto channels = known(data.shape[1]); channels && *channels % block != 0)
-    return refuse("shape-mismatch") << "input: expected a multiple of the " << block << " elements of a block at axis 1, got shape " << shape_text(data.shape);
+    return refuse("shape-mismatch") << "input: expected a multiple of the " << block
+                                    << " elements of a block at axis 1, got shape " << shape_text(data.shape);
   if (different_dim(data.shape[2], positions))
-    return refuse("shape-mismatch") << "input: expected the " << dim_to_string(positions) << " positions of the block at axis 2, got shape " << shape_text(data.shape);
+    return refuse("shape-mismatch") << "input: expected the " << dim_to_string(positions)
+                                    << " positions of the block at axis 2, got shape " << shape_text(data.shape);
   TensorType type{data.dtype, {data.shape[0], floor_div(data.shape[1], block)}, {}};
   for (const BlockAxis& axis : **axes) type.shape.push_back(axis.image);
   return std::vector<TensorType>{std::move(type)};
@@ -84,8 +92,12 @@ std::vector<Tensor> compute_col2im(const ComputeContext& ctx) {
   std::vector<Expr> extents;
   for (const BlockAxis& axis : axes) extents.emplace_back(axis.block);
   // Where the block must begin for its element r to lie on i, and at which of its positions that is, if it is one.
-  const auto begin = [&](size_t k, const Indices& i, const Indices& r) { return i[2 + k] + axes[k].pad_begin - r[k] * axes[k].dilation; };
-  const auto place = [&](size_t k, const Indices& i, const Indices& r) { return floor_div(begin(k, i, r), axes[k].stride); };
+  const auto begin = [&](size_t k, const Indices& i, const Indices& r) {
+    return i[2 + k] + axes[k].pad_begin - r[k] * axes[k].dilation;
+  };
+  const auto place = [&](size_t k, const Indices& i, const Indices& r) {
+    return floor_div(begin(k, i, r), axes[k].stride);
+  };
   const Tensor total = reduce(
       "col2im", type.shape, extents, sum_reducer(compute_type(type.dtype)),
       [&](const Indices& i, const Indices& r) {
@@ -112,7 +124,8 @@ Result<void> reference_col2im(ReferenceContext& ctx) {
   const RefTensor& x = ctx.input(0);
   const Dims &image = ctx.input(1).i, &block = ctx.input(2).i;
   const size_t rank = image.size();
-  const Dims strides = ctx.node.attrs.get_ints("strides", Dims(rank, 1)), pads = ctx.node.attrs.get_ints("pads", Dims(2 * rank, 0)),
+  const Dims strides = ctx.node.attrs.get_ints("strides", Dims(rank, 1)),
+             pads = ctx.node.attrs.get_ints("pads", Dims(2 * rank, 0)),
              dilations = ctx.node.attrs.get_ints("dilations", Dims(rank, 1));
   const int64_t block_size = count_of(block), channels = x.shape[1] / block_size;
   Dims shape{x.shape[0], channels}, positions;
@@ -121,7 +134,8 @@ Result<void> reference_col2im(ReferenceContext& ctx) {
     positions.push_back((image[k] + pads[k] + pads[k + rank] - dilations[k] * (block[k] - 1) - 1) / strides[k] + 1);
   }
   RefTensor& y = make_output(ctx, x.dtype, shape);
-  if (count_of(positions) != x.shape[2]) return Failure{"shape-mismatch", "the blocks have " + std::to_string(count_of(positions)) + " positions"};
+  if (count_of(positions) != x.shape[2])
+    return Failure{"shape-mismatch", "the blocks have " + std::to_string(count_of(positions)) + " positions"};
   for (int64_t plane = 0; plane < x.shape[0] * channels; ++plane)
     for_each_index(block, [&](int64_t element, const Dims& b) {
       for_each_index(positions, [&](int64_t position, const Dims& p) {
@@ -146,7 +160,9 @@ OpDef col2im() {
       .name = "Col2Im",
       .since = 18,
       .doc = "Blocks that lie as columns summed up to the image that they were cut from.",
-      .inputs = {{.name = "input", .types = TypeSet::kNumeric}, {.name = "image_shape", .types = TypeSet::kInt64}, {.name = "block_shape", .types = TypeSet::kInt64}},
+      .inputs = {{.name = "input", .types = TypeSet::kNumeric},
+                 {.name = "image_shape", .types = TypeSet::kInt64},
+                 {.name = "block_shape", .types = TypeSet::kInt64}},
       .attrs = {{.name = "dilations", .kind = AttrKind::kInts, .no_default = true},
                 {.name = "pads", .kind = AttrKind::kInts, .no_default = true},
                 {.name = "strides", .kind = AttrKind::kInts, .no_default = true}},
@@ -159,13 +175,26 @@ OpDef col2im() {
           {
               {.name = "tiles", .inputs = {f32({1, 5, 5}), known_ints({5, 5}), known_ints({1, 5})}},
               {.name = "overlap", .inputs = {f32({2, 12, 6}), known_ints({3, 4}), known_ints({2, 2})}},
-              {.name = "strides", .inputs = {f32({1, 9, 4}), known_ints({5, 5}), known_ints({3, 3})}, .attrs = attrs({{"strides", ints({2, 2})}})},
-              {.name = "pads", .inputs = {f32({1, 5, 15}), known_ints({5, 5}), known_ints({1, 5})}, .attrs = attrs({{"pads", ints({0, 1, 0, 1})}})},
-              {.name = "dilations", .inputs = {f32({1, 4, 5}), known_ints({6, 6}), known_ints({2, 2})}, .attrs = attrs({{"dilations", ints({1, 5})}})},
-              {.name = "line", .inputs = {in(kFloat16, {1, 6, 5}), known_ints({7}), known_ints({3})}, .rtol = 2e-3, .atol = 2e-3},
+              {.name = "strides",
+               .inputs = {f32({1, 9, 4}), known_ints({5, 5}), known_ints({3, 3})},
+               .attrs = attrs({{"strides", ints({2, 2})}})},
+              {.name = "pads",
+               .inputs = {f32({1, 5, 15}), known_ints({5, 5}), known_ints({1, 5})},
+               .attrs = attrs({{"pads", ints({0, 1, 0, 1})}})},
+              {.name = "dilations",
+               .inputs = {f32({1, 4, 5}), known_ints({6, 6}), known_ints({2, 2})},
+               .attrs = attrs({{"dilations", ints({1, 5})}})},
+              {.name = "line",
+               .inputs = {in(kFloat16, {1, 6, 5}), known_ints({7}), known_ints({3})},
+               .rtol = 2e-3,
+               .atol = 2e-3},
               {.name = "volume", .inputs = {f32({1, 10, 12}), known_ints({3, 4, 5}), known_ints({1, 1, 5})}},
-              {.name = "wrong_positions", .inputs = {f32({1, 5, 4}), known_ints({5, 5}), known_ints({1, 5})}, .error_id = "shape-mismatch"},
-              {.name = "wrong_block", .inputs = {f32({1, 6, 5}), known_ints({5, 5}), known_ints({1, 5})}, .error_id = "shape-mismatch"},
+              {.name = "wrong_positions",
+               .inputs = {f32({1, 5, 4}), known_ints({5, 5}), known_ints({1, 5})},
+               .error_id = "shape-mismatch"},
+              {.name = "wrong_block",
+               .inputs = {f32({1, 6, 5}), known_ints({5, 5}), known_ints({1, 5})},
+               .error_id = "shape-mismatch"},
           },
   };
 }

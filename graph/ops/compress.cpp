@@ -29,7 +29,8 @@ Result<std::vector<TensorType>> infer_compress(const InferContext& ctx) {
   }
   const std::vector<int64_t> positions = selected(condition->ints());
   if (const auto extent = known(type.shape[*axis]); extent && !positions.empty() && positions.back() >= *extent)
-    return refuse("shape-mismatch") << "input condition: expected at most " << *extent << " elements, got " << condition->num_elements();
+    return refuse("shape-mismatch") << "input condition: expected at most " << *extent << " elements, got "
+                                    << condition->num_elements();
   type.shape[*axis] = static_cast<int64_t>(positions.size());
   return std::vector<TensorType>{std::move(type)};
 }
@@ -38,7 +39,8 @@ std::vector<Value> gather_selected(GraphEditor& editor, const Node& node) {
   const Constant* condition = editor.graph().constant(node.inputs[1]);
   if (!condition) return {};
   const std::vector<int64_t> positions = selected(condition->ints());
-  const Value indices = editor.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(positions.size())}, positions), node.name + ".indices");
+  const Value indices = editor.add_constant(
+      Constant::from_ints(kInt64, {static_cast<int64_t>(positions.size())}, positions), node.name + ".indices");
   Value data = node.inputs[0];
   AttrMap attrs;
   if (node.attrs.has("axis")) {
@@ -60,7 +62,8 @@ Result<void> reference_compress(ReferenceContext& ctx) {
   const std::vector<int64_t> positions = selected(ctx.input(1).i);
   Dims out = shape;
   out[axis] = static_cast<int64_t>(positions.size());
-  if (!positions.empty() && positions.back() >= shape[axis]) return Failure{"shape-mismatch", "the condition is longer than the axis"};
+  if (!positions.empty() && positions.back() >= shape[axis])
+    return Failure{"shape-mismatch", "the condition is longer than the axis"};
   move_elements(make_output(ctx, x.dtype, out), x, [&](const Dims& index) {
     Dims at = index;
     at[axis] = positions[index[axis]];
@@ -85,17 +88,19 @@ OpDef compress() {
       .attrs = {{.name = "axis", .kind = AttrKind::kInt, .no_default = true}},
       .fusion = FusionKind::kInjective,
       .infer = infer_compress,
-      .supports =
-          [](const InferContext& ctx) -> Result<void> {
+      .supports = [](const InferContext& ctx) -> Result<void> {
         if (ctx.constants.size() > 1 && ctx.constants[1]) return {};
-        return refuse("dynamic-shape") << "input condition: expected a constant, since it decides the shape of the output, got data; make it a constant";
+        return refuse("dynamic-shape") << "input condition: expected a constant, since it decides the shape of the "
+                                          "output, got data; make it a constant";
       },
       .decompose = gather_selected,
       .reference = reference_compress,
       .samples =
           {
               {.name = "rows", .inputs = {f32({3, 2}), condition({0, 1, 1})}, .attrs = attrs({{"axis", 0}})},
-              {.name = "short_condition", .inputs = {f32({2, 17}), condition({1, 0, 1})}, .attrs = attrs({{"axis", -1}})},
+              {.name = "short_condition",
+               .inputs = {f32({2, 17}), condition({1, 0, 1})},
+               .attrs = attrs({{"axis", -1}})},
               {.name = "flat", .inputs = {f32({3, 2}), condition({0, 1, 0, 0, 1})}},
               {.name = "nothing", .inputs = {f32({3}), condition({0, 0, 0})}},
               {.name = "too_long", .inputs = {f32({3}), condition({0, 0, 0, 1})}, .error_id = "shape-mismatch"},

@@ -35,15 +35,16 @@ Result<std::vector<TensorType>> infer_concat(const InferContext& ctx) {
   for (size_t k = 1; k < ctx.inputs.size(); ++k) {
     const Shape& shape = ctx.inputs[k]->shape;
     if (shape.size() != type.shape.size())
-      return refuse("rank-mismatch") << input_text(k) << ": expected rank " << type.rank() << " as of input 0, got shape " << shape_text(shape);
+      return refuse("rank-mismatch") << input_text(k) << ": expected rank " << type.rank()
+                                     << " as of input 0, got shape " << shape_text(shape);
     for (int dim = 0; dim < type.rank(); ++dim) {
       if (dim == *axis) {
         type.shape[dim] = type.shape[dim] + shape[dim];
         continue;
       }
       if (different_dim(type.shape[dim], shape[dim]))
-        return refuse("shape-mismatch") << input_text(k) << ": expected dim " << dim_to_string(type.shape[dim]) << " at axis " << dim << ", got shape "
-                                        << shape_text(shape);
+        return refuse("shape-mismatch") << input_text(k) << ": expected dim " << dim_to_string(type.shape[dim])
+                                        << " at axis " << dim << ", got shape " << shape_text(shape);
       if (known(shape[dim])) type.shape[dim] = shape[dim];
     }
   }
@@ -57,7 +58,10 @@ Result<void> supports_concat(const InferContext& ctx) {
   for (size_t k = 1; k < ctx.inputs.size(); ++k)
     for (size_t dim = 0; dim < first.size(); ++dim)
       if (static_cast<int>(dim) != axis)
-        if (Result<void> ok = require_same_dim(first[dim], ctx.inputs[k]->shape[dim], input_text(k) + ", axis " + std::to_string(dim)); !ok) return ok;
+        if (Result<void> ok = require_same_dim(first[dim], ctx.inputs[k]->shape[dim],
+                                               input_text(k) + ", axis " + std::to_string(dim));
+            !ok)
+          return ok;
   return {};
 }
 
@@ -122,7 +126,9 @@ OpDef concat() {
       .reference = reference_concat,
       .samples =
           {
-              {.name = "channels", .inputs = {f32({2, 3, 5}), f32({2, 1, 5}), f32({2, 17, 5})}, .attrs = attrs({{"axis", 1}})},
+              {.name = "channels",
+               .inputs = {f32({2, 3, 5}), f32({2, 1, 5}), f32({2, 17, 5})},
+               .attrs = attrs({{"axis", 1}})},
               {.name = "last", .inputs = {f32({2, 3}), f32({2, 4})}, .attrs = attrs({{"axis", -1}})},
               {.name = "many",
                .inputs = {f32({1}), f32({2}), f32({1}), f32({3}), f32({1}), f32({1}), f32({5}), f32({1}), f32({2})},
@@ -131,9 +137,18 @@ OpDef concat() {
               {.name = "one_empty", .inputs = {f32({2, 0}), f32({2, 3}), f32({2, 0})}, .attrs = attrs({{"axis", 1}})},
               {.name = "all_empty", .inputs = {f32({0, 3}), f32({0, 3})}, .attrs = attrs({{"axis", 0}})},
               {.name = "bools", .inputs = {in(kBool, {3}, 0, 1), in(kBool, {1}, 0, 1)}, .attrs = attrs({{"axis", 0}})},
-              {.name = "dims_differ", .inputs = {f32({2, 3}), f32({3, 3})}, .attrs = attrs({{"axis", 1}}), .error_id = "shape-mismatch"},
-              {.name = "ranks_differ", .inputs = {f32({2, 3}), f32({2})}, .attrs = attrs({{"axis", 0}}), .error_id = "rank-mismatch"},
-              {.name = "scalars", .inputs = {f32({}), f32({})}, .attrs = attrs({{"axis", 0}}), .error_id = "axis-out-of-range"},
+              {.name = "dims_differ",
+               .inputs = {f32({2, 3}), f32({3, 3})},
+               .attrs = attrs({{"axis", 1}}),
+               .error_id = "shape-mismatch"},
+              {.name = "ranks_differ",
+               .inputs = {f32({2, 3}), f32({2})},
+               .attrs = attrs({{"axis", 0}}),
+               .error_id = "rank-mismatch"},
+              {.name = "scalars",
+               .inputs = {f32({}), f32({})},
+               .attrs = attrs({{"axis", 0}}),
+               .error_id = "axis-out-of-range"},
           },
   };
 }

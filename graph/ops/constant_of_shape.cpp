@@ -16,25 +16,32 @@ Constant fill_value(const AttrMap& attrs) {
 Result<std::vector<TensorType>> infer_constant_of_shape(const InferContext& ctx) {
   if (Result<void> ok = check_rank(ctx.input(0), 1, 1, "input"); !ok) return ok.failure();
   const Constant value = fill_value(ctx.node.attrs);
-  if (value.num_elements() != 1) return refuse("bad-attribute") << "attribute value: expected one element, got " << value.num_elements();
+  if (value.num_elements() != 1)
+    return refuse("bad-attribute") << "attribute value: expected one element, got " << value.num_elements();
   TensorType type{value.dtype(), {}, {}};
   if (const auto dims = known_elements(ctx, 0)) {
     for (const Expr& dim : *dims)
-      if (known(dim).value_or(0) < 0) return refuse("shape-mismatch") << "input: expected dims of 0 or more, got " << *known(dim);
+      if (known(dim).value_or(0) < 0)
+        return refuse("shape-mismatch") << "input: expected dims of 0 or more, got " << *known(dim);
     type.shape = *dims;
   } else {
     const auto rank = known(ctx.input(0).shape[0]);
-    if (!rank) return refuse("dynamic-rank") << "input: expected a known number of dims, got " << dim_to_string(ctx.input(0).shape[0]);
+    if (!rank)
+      return refuse("dynamic-rank") << "input: expected a known number of dims, got "
+                                    << dim_to_string(ctx.input(0).shape[0]);
     type.shape = data_shape(ctx, 0, static_cast<int>(*rank));
   }
-  if (follows_elements(type)) set_elements(type, Elements(static_cast<size_t>(count_of(type.static_shape())), Expr(value.int_at(0))));
+  if (follows_elements(type))
+    set_elements(type, Elements(static_cast<size_t>(count_of(type.static_shape())), Expr(value.int_at(0))));
   return std::vector<TensorType>{std::move(type)};
 }
 
 }  // namespace
 
 OpDef constant_of_shape() {
-  const auto one = [](DType dtype, double value) { return AttrValue(Constant::from_floats(dtype, {1}, std::vector<double>{value})); };
+  const auto one = [](DType dtype, double value) {
+    return AttrValue(Constant::from_floats(dtype, {1}, std::vector<double>{value}));
+  };
   return OpDef{
       .name = "ConstantOfShape",
       .since = 9,

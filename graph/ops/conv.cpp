@@ -43,24 +43,53 @@ Result<void> reference(ReferenceContext& ctx) {
 std::vector<OpSample> samples() {
   return {
       {.name = "pointwise", .inputs = {f32({1, 3, 5, 5}), f32({4, 3, 1, 1})}},
-      {.name = "padded", .inputs = {f32({2, 3, 5, 7}), f32({4, 3, 3, 3}), f32({4})}, .attrs = attrs({{"pads", ints({1, 1, 1, 1})}})},
-      {.name = "strided", .inputs = {f32({1, 2, 7, 7}), f32({3, 2, 3, 3})}, .attrs = attrs({{"strides", ints({2, 2})}, {"pads", ints({1, 1, 1, 1})}})},
-      {.name = "uneven_pads", .inputs = {f32({1, 2, 5, 4}), f32({3, 2, 3, 2}), f32({3})}, .attrs = attrs({{"pads", ints({0, 1, 2, 3})}})},
-      {.name = "dilated", .inputs = {f32({1, 1, 7, 7}), f32({2, 1, 3, 3})}, .attrs = attrs({{"dilations", ints({2, 3})}, {"pads", ints({2, 2, 2, 2})}})},
-      {.name = "depthwise", .inputs = {f32({1, 4, 5, 5}), f32({4, 1, 3, 3}), f32({4})}, .attrs = attrs({{"group", 4}, {"pads", ints({1, 1, 1, 1})}})},
-      {.name = "depthwise_multiplier", .inputs = {f32({1, 2, 5, 5}), f32({6, 1, 3, 3})}, .attrs = attrs({{"group", 2}})},
+      {.name = "padded",
+       .inputs = {f32({2, 3, 5, 7}), f32({4, 3, 3, 3}), f32({4})},
+       .attrs = attrs({{"pads", ints({1, 1, 1, 1})}})},
+      {.name = "strided",
+       .inputs = {f32({1, 2, 7, 7}), f32({3, 2, 3, 3})},
+       .attrs = attrs({{"strides", ints({2, 2})}, {"pads", ints({1, 1, 1, 1})}})},
+      {.name = "uneven_pads",
+       .inputs = {f32({1, 2, 5, 4}), f32({3, 2, 3, 2}), f32({3})},
+       .attrs = attrs({{"pads", ints({0, 1, 2, 3})}})},
+      {.name = "dilated",
+       .inputs = {f32({1, 1, 7, 7}), f32({2, 1, 3, 3})},
+       .attrs = attrs({{"dilations", ints({2, 3})}, {"pads", ints({2, 2, 2, 2})}})},
+      {.name = "depthwise",
+       .inputs = {f32({1, 4, 5, 5}), f32({4, 1, 3, 3}), f32({4})},
+       .attrs = attrs({{"group", 4}, {"pads", ints({1, 1, 1, 1})}})},
+      {.name = "depthwise_multiplier",
+       .inputs = {f32({1, 2, 5, 5}), f32({6, 1, 3, 3})},
+       .attrs = attrs({{"group", 2}})},
       {.name = "grouped", .inputs = {f32({1, 6, 4, 4}), f32({4, 3, 2, 2}), f32({4})}, .attrs = attrs({{"group", 2}})},
-      {.name = "line", .inputs = {f32({1, 2, 17}), f32({3, 2, 3}), f32({3})}, .attrs = attrs({{"pads", ints({1, 1})}, {"strides", ints({2})}})},
-      {.name = "volume", .inputs = {f32({1, 2, 3, 4, 5}), f32({2, 2, 2, 2, 3})}, .attrs = attrs({{"pads", ints({1, 0, 1, 0, 0, 1})}})},
-      {.name = "same_upper", .inputs = {f32({1, 1, 5, 6}), f32({1, 1, 3, 2})}, .attrs = attrs({{"auto_pad", "SAME_UPPER"}, {"strides", ints({2, 2})}})},
-      {.name = "same_lower", .inputs = {f32({1, 1, 5, 6}), f32({1, 1, 2, 2})}, .attrs = attrs({{"auto_pad", "SAME_LOWER"}})},
+      {.name = "line",
+       .inputs = {f32({1, 2, 17}), f32({3, 2, 3}), f32({3})},
+       .attrs = attrs({{"pads", ints({1, 1})}, {"strides", ints({2})}})},
+      {.name = "volume",
+       .inputs = {f32({1, 2, 3, 4, 5}), f32({2, 2, 2, 2, 3})},
+       .attrs = attrs({{"pads", ints({1, 0, 1, 0, 0, 1})}})},
+      {.name = "same_upper",
+       .inputs = {f32({1, 1, 5, 6}), f32({1, 1, 3, 2})},
+       .attrs = attrs({{"auto_pad", "SAME_UPPER"}, {"strides", ints({2, 2})}})},
+      {.name = "same_lower",
+       .inputs = {f32({1, 1, 5, 6}), f32({1, 1, 2, 2})},
+       .attrs = attrs({{"auto_pad", "SAME_LOWER"}})},
       {.name = "valid", .inputs = {f32({1, 1, 5, 5}), f32({1, 1, 3, 3})}, .attrs = attrs({{"auto_pad", "VALID"}})},
-      {.name = "half", .inputs = {in(kFloat16, {1, 2, 4, 4}), in(kFloat16, {2, 2, 3, 3}), in(kFloat16, {2})}, .rtol = 2e-3, .atol = 2e-3},
+      {.name = "half",
+       .inputs = {in(kFloat16, {1, 2, 4, 4}), in(kFloat16, {2, 2, 3, 3}), in(kFloat16, {2})},
+       .rtol = 2e-3,
+       .atol = 2e-3},
       {.name = "double", .inputs = {in(kFloat64, {1, 2, 4, 4}), in(kFloat64, {2, 2, 3, 3})}},
       {.name = "channels_differ", .inputs = {f32({1, 3, 5, 5}), f32({4, 2, 1, 1})}, .error_id = "shape-mismatch"},
       {.name = "kernel_too_large", .inputs = {f32({1, 1, 2, 2}), f32({1, 1, 3, 3})}, .error_id = "shape-mismatch"},
-      {.name = "zero_stride", .inputs = {f32({1, 1, 5, 5}), f32({1, 1, 3, 3})}, .attrs = attrs({{"strides", ints({0, 1})}}), .error_id = "bad-attribute"},
-      {.name = "too_few_pads", .inputs = {f32({1, 1, 5, 5}), f32({1, 1, 3, 3})}, .attrs = attrs({{"pads", ints({1, 1})}}), .error_id = "bad-attribute"},
+      {.name = "zero_stride",
+       .inputs = {f32({1, 1, 5, 5}), f32({1, 1, 3, 3})},
+       .attrs = attrs({{"strides", ints({0, 1})}}),
+       .error_id = "bad-attribute"},
+      {.name = "too_few_pads",
+       .inputs = {f32({1, 1, 5, 5}), f32({1, 1, 3, 3})},
+       .attrs = attrs({{"pads", ints({1, 1})}}),
+       .error_id = "bad-attribute"},
       {.name = "matrix_input", .inputs = {f32({5, 5}), f32({1, 1, 3, 3})}, .error_id = "rank-mismatch"},
   };
 }
@@ -69,12 +98,15 @@ std::vector<OpSample> samples() {
 Expr activated(const AttrMap& attrs, const Expr& value) {
   const std::string name = attrs.get_string("activation", "");
   const std::vector<double> params = attrs.get_floats("activation_params");
-  const auto param = [&](size_t k, double fallback) { return constant_like(value, k < params.size() ? params[k] : fallback); };
+  const auto param = [&](size_t k, double fallback) {
+    return constant_like(value, k < params.size() ? params[k] : fallback);
+  };
   const Expr zero = constant_like(value, 0);
   if (name == "Relu") return max(value, zero);
   if (name == "Tanh") return call(Intrinsic::kTanh, {value});
   if (name == "Sigmoid") return call(Intrinsic::kSigmoid, {value});
-  if (name == "LeakyRelu") return with_value("x", value, [&](const Expr& x) { return select(x < zero, x * param(0, 0.01), x); });
+  if (name == "LeakyRelu")
+    return with_value("x", value, [&](const Expr& x) { return select(x < zero, x * param(0, 0.01), x); });
   if (name == "Clip") return min(max(value, param(0, 0)), param(1, 6));
   if (name == "HardSigmoid") return max(zero, min(constant_like(value, 1), value * param(0, 0.2) + param(1, 0.5)));
   return value;
@@ -101,7 +133,10 @@ OpDef fused_conv() {
   op.domain = "com.microsoft";
   op.doc = "Conv, plus Z, through an activation.";
   op.inputs.push_back({.name = "Z", .types = TypeSet::kFloat, .optional = true, .same_type_as = "X"});
-  op.attrs.push_back({.name = "activation", .kind = AttrKind::kString, .default_value = std::string(), .allowed = {"", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"}});
+  op.attrs.push_back({.name = "activation",
+                      .kind = AttrKind::kString,
+                      .default_value = std::string(),
+                      .allowed = {"", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"}});
   op.attrs.push_back({.name = "activation_params", .kind = AttrKind::kFloats, .no_default = true});
   op.infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
     Result<std::vector<TensorType>> types = infer(ctx);
@@ -124,23 +159,32 @@ OpDef fused_conv() {
   };
   op.samples.clear();
   for (const char* name : {"Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"})
-    op.samples.push_back({.name = name, .inputs = {f32({1, 2, 4, 4}), f32({3, 2, 3, 3}), f32({3})}, .attrs = attrs({{"activation", name}, {"pads", ints({1, 1, 1, 1})}})});
-  op.samples.push_back({.name = "residual", .inputs = {f32({1, 2, 3, 3}), f32({2, 2, 1, 1}), absent(), f32({1, 2, 3, 3})}, .attrs = attrs({{"activation", "Relu"}})});
-  op.samples.push_back({.name = "residual_of_other_shape", .inputs = {f32({1, 2, 3, 3}), f32({2, 2, 1, 1}), absent(), f32({1, 2, 3, 2})}, .error_id = "shape-mismatch"});
+    op.samples.push_back({.name = name,
+                          .inputs = {f32({1, 2, 4, 4}), f32({3, 2, 3, 3}), f32({3})},
+                          .attrs = attrs({{"activation", name}, {"pads", ints({1, 1, 1, 1})}})});
+  op.samples.push_back({.name = "residual",
+                        .inputs = {f32({1, 2, 3, 3}), f32({2, 2, 1, 1}), absent(), f32({1, 2, 3, 3})},
+                        .attrs = attrs({{"activation", "Relu"}})});
+  op.samples.push_back({.name = "residual_of_other_shape",
+                        .inputs = {f32({1, 2, 3, 3}), f32({2, 2, 1, 1}), absent(), f32({1, 2, 3, 2})},
+                        .error_id = "shape-mismatch"});
   return op;
 }
 
 OpDef conv() {
   return OpDef{
       .name = "Conv",
-      .doc = "Convolution of 1 to 3 spatial dims with groups, dilations, strides and padding: y[n, o] = B[o] + sum over c, k of x[n, c, o stride + k dilation - pad] w[o, c, k].",
+      .doc =
+          "Convolution of 1 to 3 spatial dims with groups, dilations, strides and padding: y[n, o] = B[o] + sum over "
+          "c, k of x[n, c, o stride + k dilation - pad] w[o, c, k].",
       .inputs = {{.name = "X", .types = TypeSet::kFloat},
                  {.name = "W", .types = TypeSet::kFloat, .same_type_as = "X"},
                  {.name = "B", .types = TypeSet::kFloat, .optional = true, .same_type_as = "X"}},
       .attrs = conv_attrs(),
       .fusion = FusionKind::kContraction,
       .infer = infer,
-      .compute = [](const ComputeContext& ctx) { return std::vector<Tensor>{narrow(conv_sum(ctx), ctx.output_type().dtype)}; },
+      .compute =
+          [](const ComputeContext& ctx) { return std::vector<Tensor>{narrow(conv_sum(ctx), ctx.output_type().dtype)}; },
       .reference = reference,
       .flops =
           [](const InferContext& ctx) {

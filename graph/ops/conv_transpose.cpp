@@ -13,48 +13,61 @@ namespace {
 /// Input position i and tap k meet output position `i stride + k dilation - pad`.
 struct TransposeShape {
   std::vector<int64_t> kernel, stride, dilation;
-  Shape pad;    ///< in front
-  Shape out;    ///< [N, O, spatial...]
+  Shape pad;  ///< in front
+  Shape out;  ///< [N, O, spatial...]
   int64_t group = 1;
 };
 
-Result<std::vector<int64_t>> list(const AttrMap& attrs, const char* name, size_t rank, int64_t fallback, int64_t lowest) {
+Result<std::vector<int64_t>> list(const AttrMap& attrs, const char* name, size_t rank, int64_t fallback,
+                                  int64_t lowest) {
   std::vector<int64_t> values = attrs.get_ints(name);
   if (values.empty()) values.assign(rank, fallback);
-  if (values.size() != rank) return refuse("bad-attribute") << "attribute " << name << ": expected " << rank << " numbers, got " << values.size();
+  if (values.size() != rank)
+    return refuse("bad-attribute") << "attribute " << name << ": expected " << rank << " numbers, got "
+                                   << values.size();
   for (int64_t value : values)
-    if (value < lowest || value > INT32_MAX) return refuse("bad-attribute") << "attribute " << name << ": expected numbers from " << lowest << " to " << INT32_MAX << ", got " << value;
+    if (value < lowest || value > INT32_MAX)
+      return refuse("bad-attribute") << "attribute " << name << ": expected numbers from " << lowest << " to "
+                                     << INT32_MAX << ", got " << value;
   return values;
 }
 
 Result<TransposeShape> resolve(const AttrMap& attrs, const TensorType& x, const TensorType& w) {
   if (Result<void> ok = check_rank(x, 3, 5, "input X"); !ok) return ok.failure();
-  if (w.rank() != x.rank()) return refuse("rank-mismatch") << "input W: expected rank " << x.rank() << " as X, got shape " << shape_text(w.shape);
+  if (w.rank() != x.rank())
+    return refuse("rank-mismatch") << "input W: expected rank " << x.rank() << " as X, got shape "
+                                   << shape_text(w.shape);
   const size_t rank = static_cast<size_t>(x.rank()) - 2;
   TransposeShape shape;
   shape.group = attrs.get_int("group", 1);
   for (size_t d = 0; d < rank; ++d) {
     const auto size = known(w.shape[2 + d]);
-    if (!size) return refuse("dynamic-shape") << "input W: expected spatial dims known at compile time, got " << shape_text(w.shape);
+    if (!size)
+      return refuse("dynamic-shape") << "input W: expected spatial dims known at compile time, got "
+                                     << shape_text(w.shape);
     shape.kernel.push_back(*size);
   }
   if (const std::vector<int64_t> given = attrs.get_ints("kernel_shape"); !given.empty() && given != shape.kernel)
-    return refuse("bad-attribute") << "attribute kernel_shape: expected the spatial dims of the weights " << shape_text(w.shape);
-  const auto strides = list(attrs, "strides", rank, 1, 1), dilations = list(attrs, "dilations", rank, 1, 1), extra = list(attrs, "output_padding", rank, 0, 0),
-             pads = list(attrs, "pads", 2 * rank, 0, 0);
+    return refuse("bad-attribute") << "attribute kernel_shape: expected the spatial dims of the weights "
+                                   << shape_text(w.shape);
+  const auto strides = list(attrs, "strides", rank, 1, 1), dilations = list(attrs, "dilations", rank, 1, 1),
+             extra = list(attrs, "output_padding", rank, 0, 0), pads = list(attrs, "pads", 2 * rank, 0, 0);
   for (const auto* one : {&strides, &dilations, &extra, &pads})
     if (!*one) return one->failure();
   shape.stride = *strides, shape.dilation = *dilations;
   if (same_dim(w.shape[0], x.shape[1]) == false)
     return refuse(different_dim(w.shape[0], x.shape[1]) ? "shape-mismatch" : "dynamic-shape")
-           << "input W: expected " << dim_to_string(x.shape[1]) << " input channels as X, got shape " << shape_text(w.shape);
+           << "input W: expected " << dim_to_string(x.shape[1]) << " input channels as X, got shape "
+           << shape_text(w.shape);
   const auto channels = known(w.shape[0]);
   if (shape.group < 1 || (shape.group > 1 && !channels) || (channels && *channels % shape.group != 0))
-    return refuse("bad-attribute") << "attribute group: expected a divisor of " << dim_to_string(w.shape[0]) << " channels, got " << shape.group;
+    return refuse("bad-attribute") << "attribute group: expected a divisor of " << dim_to_string(w.shape[0])
+                                   << " channels, got " << shape.group;
   shape.out = {x.shape[0], w.shape[1] * Expr(shape.group)};
   std::vector<int64_t> wanted = attrs.get_ints("output_shape");
   if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
-  if (!wanted.empty() && wanted.size() != rank) return refuse("bad-attribute") << "attribute output_shape: expected " << rank << " numbers, got " << wanted.size();
+  if (!wanted.empty() && wanted.size() != rank)
+    return refuse("bad-attribute") << "attribute output_shape: expected " << rank << " numbers, got " << wanted.size();
   const std::string auto_pad = attrs.get_string("auto_pad", "NOTSET");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   for (size_t d = 0; d < rank; ++d) {
@@ -88,7 +101,8 @@ Meeting meet(const TransposeShape& shape, size_t d, const Expr& o, const Expr& r
   const Expr stride(shape.stride[d]), position = o + shape.pad[d];
   Meeting m;
   if (shape.dilation[d] == 1) {
-    // The taps that meet position p are p mod stride + j stride: only those are summed, not all with a test for divisibility.
+    // The taps that meet position p are p mod stride + j stride: only those are summed, not all with a test for
+    // divisibility.
     m.tap = floor_mod(position, stride) + r * stride;
     m.input = floor_div(position, stride) - r;
     m.exists = m.input >= Expr(0) && m.input < in;
@@ -111,7 +125,9 @@ std::vector<Tensor> compute_transpose(const ComputeContext& ctx) {
   const Expr per_group = floor_div(x.shape()[1], Expr(shape.group)), outs = w.shape()[1];
   Reduction reduction;
   reduction.extents = {per_group};
-  for (size_t d = 0; d < rank; ++d) reduction.extents.push_back(shape.dilation[d] == 1 ? (shape.kernel[d] + shape.stride[d] - 1) / shape.stride[d] : shape.kernel[d]);
+  for (size_t d = 0; d < rank; ++d)
+    reduction.extents.push_back(shape.dilation[d] == 1 ? (shape.kernel[d] + shape.stride[d] - 1) / shape.stride[d]
+                                                       : shape.kernel[d]);
   reduction.reducer = sum_reducer(compute_type(type));
   reduction.body = [&](const Indices& i, const Indices& r) {
     const Expr channel = shape.group == 1 ? r[0] : floor_div(i[1], outs) * per_group + r[0];
@@ -134,7 +150,8 @@ std::vector<Tensor> compute_transpose(const ComputeContext& ctx) {
 
 Result<void> reference(ReferenceContext& ctx) {
   const RefTensor &x = ctx.input(0), &w = ctx.input(1);
-  const Result<TransposeShape> resolved = resolve(ctx.node.attrs, {x.dtype, to_shape(x.shape), {}}, {w.dtype, to_shape(w.shape), {}});
+  const Result<TransposeShape> resolved =
+      resolve(ctx.node.attrs, {x.dtype, to_shape(x.shape), {}}, {w.dtype, to_shape(w.shape), {}});
   if (!resolved) return resolved.failure();
   const TransposeShape& shape = *resolved;
   RefTensor& y = ctx.output();
@@ -146,8 +163,10 @@ Result<void> reference(ReferenceContext& ctx) {
     in[to] = x.shape[2 + d], out[to] = y.shape[2 + d], kernel[to] = shape.kernel[d];
     stride[to] = shape.stride[d], dilation[to] = shape.dilation[d], pad[to] = known(shape.pad[d]).value();
   }
-  const int64_t channels = x.shape[1], outs = w.shape[1], per_group = channels / shape.group, all_outs = outs * shape.group;
-  const int64_t out_size = out[0] * out[1] * out[2], in_size = in[0] * in[1] * in[2], taps = kernel[0] * kernel[1] * kernel[2];
+  const int64_t channels = x.shape[1], outs = w.shape[1], per_group = channels / shape.group,
+                all_outs = outs * shape.group;
+  const int64_t out_size = out[0] * out[1] * out[2], in_size = in[0] * in[1] * in[2],
+                taps = kernel[0] * kernel[1] * kernel[2];
   if (ctx.has(2))
     for (int64_t k = 0; k < y.num_elements(); ++k) y.f[k] = ctx.input(2).f[k / out_size % all_outs];
   for (int64_t n = 0; n < x.shape[0]; ++n)
@@ -162,10 +181,12 @@ Result<void> reference(ReferenceContext& ctx) {
               for (int64_t kz = 0; kz < kernel[0]; ++kz)
                 for (int64_t ky = 0; ky < kernel[1]; ++ky)
                   for (int64_t kx = 0; kx < kernel[2]; ++kx) {
-                    const int64_t oz = iz * stride[0] + kz * dilation[0] - pad[0], oy = iy * stride[1] + ky * dilation[1] - pad[1],
+                    const int64_t oz = iz * stride[0] + kz * dilation[0] - pad[0],
+                                  oy = iy * stride[1] + ky * dilation[1] - pad[1],
                                   ox = ix * stride[2] + kx * dilation[2] - pad[2];
                     if (oz < 0 || oz >= out[0] || oy < 0 || oy >= out[1] || ox < 0 || ox >= out[2]) continue;
-                    to[(oz * out[1] + oy) * out[2] + ox] += from[(iz * in[1] + iy) * in[2] + ix] * weight[(kz * kernel[1] + ky) * kernel[2] + kx];
+                    to[(oz * out[1] + oy) * out[2] + ox] +=
+                        from[(iz * in[1] + iy) * in[2] + ix] * weight[(kz * kernel[1] + ky) * kernel[2] + kx];
                   }
       }
   return {};
@@ -177,19 +198,40 @@ std::vector<OpSample> samples() {
       {.name = "plain", .inputs = {f32({1, 2, 3, 3}), f32({2, 3, 3, 3})}},
       {.name = "strided_bias", .inputs = {f32({1, 2, 3, 4}), f32({2, 3, 2, 2}), f32({3})}, .attrs = attrs({s2})},
       {.name = "kernel_not_multiple", .inputs = {f32({1, 2, 3, 4}), f32({2, 1, 3, 3})}, .attrs = attrs({s2})},
-      {.name = "padded", .inputs = {f32({1, 1, 4, 4}), f32({1, 2, 3, 3})}, .attrs = attrs({s2, pads, {"output_padding", ints({1, 1})}})},
-      {.name = "dilated", .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 2, 2})}, .attrs = attrs({{"dilations", ints({2, 2})}})},
-      {.name = "dilated_strided", .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 2, 3})}, .attrs = attrs({s2, {"dilations", ints({2, 3})}})},
-      {.name = "grouped", .inputs = {f32({1, 4, 3, 3}), f32({4, 2, 2, 2}), f32({4})}, .attrs = attrs({s2, {"group", 2}})},
-      {.name = "output_shape", .inputs = {f32({1, 1, 3, 3}), f32({1, 2, 3, 3})}, .attrs = attrs({{"strides", ints({3, 2})}, {"output_shape", ints({10, 8})}})},
-      {.name = "output_shape_smaller", .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 4, 4})}, .attrs = attrs({s2, {"output_shape", ints({5, 6})}})},
-      {.name = "same_upper", .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 3, 3})}, .attrs = attrs({s2, {"auto_pad", "SAME_UPPER"}})},
-      {.name = "same_lower", .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 3, 3})}, .attrs = attrs({s2, {"auto_pad", "SAME_LOWER"}})},
+      {.name = "padded",
+       .inputs = {f32({1, 1, 4, 4}), f32({1, 2, 3, 3})},
+       .attrs = attrs({s2, pads, {"output_padding", ints({1, 1})}})},
+      {.name = "dilated",
+       .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 2, 2})},
+       .attrs = attrs({{"dilations", ints({2, 2})}})},
+      {.name = "dilated_strided",
+       .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 2, 3})},
+       .attrs = attrs({s2, {"dilations", ints({2, 3})}})},
+      {.name = "grouped",
+       .inputs = {f32({1, 4, 3, 3}), f32({4, 2, 2, 2}), f32({4})},
+       .attrs = attrs({s2, {"group", 2}})},
+      {.name = "output_shape",
+       .inputs = {f32({1, 1, 3, 3}), f32({1, 2, 3, 3})},
+       .attrs = attrs({{"strides", ints({3, 2})}, {"output_shape", ints({10, 8})}})},
+      {.name = "output_shape_smaller",
+       .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 4, 4})},
+       .attrs = attrs({s2, {"output_shape", ints({5, 6})}})},
+      {.name = "same_upper",
+       .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 3, 3})},
+       .attrs = attrs({s2, {"auto_pad", "SAME_UPPER"}})},
+      {.name = "same_lower",
+       .inputs = {f32({1, 1, 3, 3}), f32({1, 1, 3, 3})},
+       .attrs = attrs({s2, {"auto_pad", "SAME_LOWER"}})},
       {.name = "line", .inputs = {f32({1, 2, 5}), f32({2, 3, 3})}, .attrs = attrs({{"strides", ints({3})}})},
-      {.name = "volume", .inputs = {f32({1, 1, 2, 3, 2}), f32({1, 2, 2, 2, 2})}, .attrs = attrs({{"strides", ints({1, 2, 2})}})},
+      {.name = "volume",
+       .inputs = {f32({1, 1, 2, 3, 2}), f32({1, 2, 2, 2, 2})},
+       .attrs = attrs({{"strides", ints({1, 2, 2})}})},
       {.name = "half", .inputs = {in(kFloat16, {1, 1, 3, 3}), in(kFloat16, {1, 1, 2, 2})}, .rtol = 2e-3, .atol = 2e-3},
       {.name = "channels_differ", .inputs = {f32({1, 3, 3, 3}), f32({2, 1, 2, 2})}, .error_id = "shape-mismatch"},
-      {.name = "group_not_divisor", .inputs = {f32({1, 3, 3, 3}), f32({3, 1, 2, 2})}, .attrs = attrs({{"group", 2}}), .error_id = "bad-attribute"},
+      {.name = "group_not_divisor",
+       .inputs = {f32({1, 3, 3, 3}), f32({3, 1, 2, 2})},
+       .attrs = attrs({{"group", 2}}),
+       .error_id = "bad-attribute"},
   };
 }
 
@@ -202,7 +244,9 @@ OpDef conv_transpose() {
   attributes.push_back({.name = "output_shape", .kind = AttrKind::kInts, .no_default = true});
   return OpDef{
       .name = "ConvTranspose",
-      .doc = "Transposed convolution: each input element is spread over the output by the kernel; written as a sum over the taps that meet an output position.",
+      .doc =
+          "Transposed convolution: each input element is spread over the output by the kernel; written as a sum over "
+          "the taps that meet an output position.",
       .inputs = {{.name = "X", .types = TypeSet::kFloat},
                  {.name = "W", .types = TypeSet::kFloat, .same_type_as = "X"},
                  {.name = "B", .types = TypeSet::kFloat, .optional = true, .same_type_as = "X"}},
@@ -221,7 +265,8 @@ OpDef conv_transpose() {
           [](const InferContext& ctx) {
             double total = 2;
             for (const Expr& dim : ctx.input(0).shape) total *= static_cast<double>(known(dim).value_or(1));
-            for (int d = 1; d < ctx.input(1).rank(); ++d) total *= static_cast<double>(known(ctx.input(1).shape[static_cast<size_t>(d)]).value_or(1));
+            for (int d = 1; d < ctx.input(1).rank(); ++d)
+              total *= static_cast<double>(known(ctx.input(1).shape[static_cast<size_t>(d)]).value_or(1));
             return total;
           },
       .samples = samples(),

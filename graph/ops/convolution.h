@@ -8,7 +8,7 @@ namespace tensmith::graph::ops {
 /// What the type rules of convolutions find out.
 struct ConvShape {
   Window window;
-  Shape out;          ///< [N, O, spatial...]
+  Shape out;  ///< [N, O, spatial...]
   int64_t group = 1;
 };
 
@@ -26,17 +26,20 @@ struct ConvTerms {
   std::function<Expr(const Expr& o)> initial = nullptr;
 };
 /// One reduction over (c, k...) with taps outside the input left out.
-Tensor convolve(const std::string& name, const ConvShape& shape, const Tensor& x, const Tensor& w, DType sum_type, const ConvTerms& terms);
+Tensor convolve(const std::string& name, const ConvShape& shape, const Tensor& x, const Tensor& w, DType sum_type,
+                const ConvTerms& terms);
 
 /// Units: floating-point operations (two per product).
 double conv_flops(const ConvShape& shape, const TensorType& w);
 
 /// The same as plain loops: y[n, o, ...] += sum of x w. Loops run along rows so that whole models can go through it.
 template <typename T>
-void reference_convolve(const StaticWindow& window, int64_t batch, int64_t in_channels, int64_t out_channels, int64_t group, const T* x,
-                        const T* w, T* y) {
+void reference_convolve(const StaticWindow& window, int64_t batch, int64_t in_channels, int64_t out_channels,
+                        int64_t group, const T* x, const T* w, T* y) {
   auto [dz, dy, dx] = window.dims;
-  const auto plain = [](const StaticWindow::Dim& d) { return d.kernel == 1 && d.stride == 1 && d.pad == 0 && d.pad_end == 0; };
+  const auto plain = [](const StaticWindow::Dim& d) {
+    return d.kernel == 1 && d.stride == 1 && d.pad == 0 && d.pad_end == 0;
+  };
   if (plain(dz) && plain(dy) && plain(dx)) {  // 1x1: a plane is one row
     dx.in = dx.out = dz.in * dy.in * dx.in;
     dz.in = dz.out = dy.in = dy.out = 1;

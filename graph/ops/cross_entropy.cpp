@@ -36,7 +36,9 @@ struct Labels {
     return labels(i) != make_const_int(labels.dtype(), ctx.node.attrs.get_int("ignore_index", -1));
   }
   /// Labels are data: kept inside the classes.
-  Expr label(const Indices& i) const { return max(min(cast(kInt64, ctx.input(1)(i)), ctx.input(0).shape()[1] - 1), Expr(0)); }
+  Expr label(const Indices& i) const {
+    return max(min(cast(kInt64, ctx.input(1)(i)), ctx.input(0).shape()[1] - 1), Expr(0));
+  }
   Expr weight(const Indices& i) const {
     const Expr value = ctx.has(2) ? cast(wide, ctx.input(2)(label(i))) : make_const(wide, 1);
     const Expr counted = counts(i);
@@ -61,7 +63,8 @@ Tensor loss(const ComputeContext& ctx, DType wide, const std::function<Expr(cons
   const ReducedShape all(shape, axes_from(0, static_cast<int>(shape.size())), /*keep_dims=*/false);
   const Tensor total = sum_axes("loss_sum", all, each);
   if (reduction == "sum") return narrow(total, type);
-  if (!labels.weighs()) return compute("loss_mean", {}, [&](const Indices& i) { return cast(type, total(i) / cast(wide, all.count())); });
+  if (!labels.weighs())
+    return compute("loss_mean", {}, [&](const Indices& i) { return cast(type, total(i) / cast(wide, all.count())); });
   const Tensor weight = sum_axes("loss_weight", all, [&](const Indices& i) { return labels.weight(i); });
   return compute("loss_mean", {}, [&](const Indices& i) { return cast(type, total(i) / weight(i)); });
 }
@@ -77,11 +80,14 @@ std::vector<Tensor> compute_softmax_loss(const ComputeContext& ctx) {
   const ReducedShape row(x.shape(), {1}, /*keep_dims=*/true);
   const Tensor top = reduce_axes("softmax_max", row, max_reducer(wide), [&](const Indices& i) { return widen(x(i)); });
   const auto shifted = [&](const Indices& i) { return widen(x(i)) - top(row.output_index(i)); };
-  const Tensor total = sum_axes("softmax_sum", row, [&](const Indices& i) { return call(Intrinsic::kExp, {shifted(i)}); });
-  const Tensor log = compute("softmax_log", row.out, [&](const Indices& i) { return call(Intrinsic::kLog, {total(i)}); });
+  const Tensor total =
+      sum_axes("softmax_sum", row, [&](const Indices& i) { return call(Intrinsic::kExp, {shifted(i)}); });
+  const Tensor log =
+      compute("softmax_log", row.out, [&](const Indices& i) { return call(Intrinsic::kLog, {total(i)}); });
   const auto log_prob = [&](const Indices& i) { return shifted(i) - log(row.output_index(i)); };
   std::vector<Tensor> outputs{loss(ctx, wide, log_prob)};
-  if (ctx.node.types.size() > 1) outputs.push_back(compute("log_prob", x.shape(), [&](const Indices& i) { return cast(x.dtype(), log_prob(i)); }));
+  if (ctx.node.types.size() > 1)
+    outputs.push_back(compute("log_prob", x.shape(), [&](const Indices& i) { return cast(x.dtype(), log_prob(i)); }));
   return outputs;
 }
 
@@ -122,11 +128,16 @@ std::vector<OpSample> samples(bool softmax) {
       {.name = "sum", .inputs = {f32({3, 5, 2}), label({3, 2})}, .attrs = attrs({sum})},
       {.name = "weighted", .inputs = {f32({3, 5, 2}), label({3, 2}), f32({5}, 0.1, 1)}},
       {.name = "ignored", .inputs = {f32({3, 5, 2, 2}), label({3, 2, 2}), f32({5}, 0.1, 1)}, .attrs = attrs({ignore})},
-      {.name = "ignored_outside", .inputs = {f32({3, 5}), given(kInt64, {3}, {-1, 2, 4})}, .attrs = attrs({{"ignore_index", -1}, none})},
+      {.name = "ignored_outside",
+       .inputs = {f32({3, 5}), given(kInt64, {3}, {-1, 2, 4})},
+       .attrs = attrs({{"ignore_index", -1}, none})},
       {.name = "int32_labels", .inputs = {f32({3, 5}), in(kInt32, {3}, 0, 4)}},
       {.name = "half", .inputs = {in(kFloat16, {3, 5}), label({3})}, .rtol = 3e-3, .atol = 3e-3},
       {.name = "labels_of_other_shape", .inputs = {f32({3, 5}), label({5})}, .error_id = "shape-mismatch"},
-      {.name = "unknown_reduction", .inputs = {f32({3, 5}), label({3})}, .attrs = attrs({{"reduction", "max"}}), .error_id = "bad-attribute"},
+      {.name = "unknown_reduction",
+       .inputs = {f32({3, 5}), label({3})},
+       .attrs = attrs({{"reduction", "max"}}),
+       .error_id = "bad-attribute"},
   };
   if (softmax) {
     list.push_back({.name = "log_prob", .inputs = {f32({3, 5, 2}), label({3, 2})}, .num_outputs = 2});
@@ -139,10 +150,16 @@ OpDef make(const char* name, bool softmax) {
   OpDef op{
       .name = name,
       .since = 12,
-      .doc = softmax ? "The negative logarithm of the softmax at each label, weighted by class and reduced." : "The negative of the input at each label, weighted by class and reduced.",
-      .inputs = {{.name = "scores", .types = TypeSet::kFloat}, {.name = "labels", .types = TypeSet::kIndex}, {.name = "weights", .types = TypeSet::kFloat, .optional = true, .same_type_as = "scores"}},
+      .doc = softmax ? "The negative logarithm of the softmax at each label, weighted by class and reduced."
+                     : "The negative of the input at each label, weighted by class and reduced.",
+      .inputs = {{.name = "scores", .types = TypeSet::kFloat},
+                 {.name = "labels", .types = TypeSet::kIndex},
+                 {.name = "weights", .types = TypeSet::kFloat, .optional = true, .same_type_as = "scores"}},
       .attrs = {{.name = "ignore_index", .kind = AttrKind::kInt, .no_default = true},
-                {.name = "reduction", .kind = AttrKind::kString, .default_value = std::string("mean"), .allowed = {"mean", "none", "sum"}}},
+                {.name = "reduction",
+                 .kind = AttrKind::kString,
+                 .default_value = std::string("mean"),
+                 .allowed = {"mean", "none", "sum"}}},
       .min_outputs = 1,
       .max_outputs = softmax ? 2 : 1,
       .fusion = FusionKind::kReduction,
@@ -157,6 +174,8 @@ OpDef make(const char* name, bool softmax) {
 }  // namespace
 
 /// NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
-std::vector<OpDef> cross_entropy() { return {make("NegativeLogLikelihoodLoss", false), make("SoftmaxCrossEntropyLoss", true)}; }
+std::vector<OpDef> cross_entropy() {
+  return {make("NegativeLogLikelihoodLoss", false), make("SoftmaxCrossEntropyLoss", true)};
+}
 
 }  // namespace tensmith::graph::ops

@@ -1,5 +1,6 @@
 /// The cubic convolution kernel of Resize and GridSample.
-/// Source: R. Keys, "Cubic convolution interpolation for digital image processing" (1981), equation 4 with a free coefficient.
+/// Source: R. Keys, "Cubic convolution interpolation for digital image processing" (1981), equation 4 with a free
+/// coefficient.
 #pragma once
 
 #include "graph/ops/arith.h"

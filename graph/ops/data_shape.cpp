@@ -35,7 +35,8 @@ std::vector<Value> outputs_by_reference(GraphEditor& editor, const Node& node) {
   const Result<void> ok = node.op->reference(reference);
   TS_CHECK(ok.ok()) << node.name << ": " << ok.failure().message;
   std::vector<Value> outputs;
-  for (const RefTensor& output : reference.outputs) outputs.push_back(editor.add_constant(to_constant(output), node.name));
+  for (const RefTensor& output : reference.outputs)
+    outputs.push_back(editor.add_constant(to_constant(output), node.name));
   return outputs;
 }
 
@@ -43,7 +44,8 @@ Result<void> refuse_data_shape(const InferContext& ctx) {
   for (size_t k = 0; k < ctx.inputs.size(); ++k)
     if (ctx.inputs[k] && (k >= ctx.constants.size() || !ctx.constants[k]))
       return refuse("dynamic-shape") << "input " << ctx.node.op->inputs[k].name
-                                     << ": expected a constant, since its content decides the shape of the output, got data; compute this operator "
+                                     << ": expected a constant, since its content decides the shape of the output, got "
+                                        "data; compute this operator "
                                         "outside of the model";
   return {};
 }

@@ -1,4 +1,5 @@
-/// Operators whose output shape only the data decides: their types when all inputs are constant, and how they are refused otherwise.
+/// Operators whose output shape only the data decides: their types when all inputs are constant, and how they are
+/// refused otherwise.
 #pragma once
 
 #include "graph/op_def.h"

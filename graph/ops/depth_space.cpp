@@ -12,7 +12,8 @@ int64_t block_size(const AttrMap& attrs) { return attrs.get_int("blocksize", 1);
 Result<void> check_block(const InferContext& ctx) {
   if (Result<void> ok = check_rank(ctx.input(0), 4, 4, "input"); !ok) return ok;
   const int64_t block = block_size(ctx.node.attrs);
-  if (block < 1 || block > 65536) return refuse("bad-attribute") << "attribute blocksize: expected 1 to 65536, got " << block;
+  if (block < 1 || block > 65536)
+    return refuse("bad-attribute") << "attribute blocksize: expected 1 to 65536, got " << block;
   return {};
 }
 
@@ -20,7 +21,8 @@ Result<void> check_block(const InferContext& ctx) {
 Result<Expr> divided(const Shape& shape, int axis, int64_t by) {
   const auto number = known(shape[axis]);
   if (number && *number % by != 0)
-    return refuse("shape-mismatch") << "input, axis " << axis << ": expected a multiple of " << by << ", got shape " << shape_text(shape);
+    return refuse("shape-mismatch") << "input, axis " << axis << ": expected a multiple of " << by << ", got shape "
+                                    << shape_text(shape);
   return floor_div(shape[axis], by);
 }
 
@@ -40,9 +42,15 @@ std::vector<OpDef> depth_space() {
   std::vector<OpDef> list;
   list.push_back(OpDef{
       .name = "DepthToSpace",
-      .doc = "Channels moved into blocks of the image: with DCR the block position is the outer part of the channel, with CRD the inner one.",
+      .doc = "Channels moved into blocks of the image: with DCR the block position is the outer part of the channel, "
+             "with CRD the inner one.",
       .inputs = {{.name = "input"}},
-      .attrs = {block, {.name = "mode", .kind = AttrKind::kString, .default_value = std::string("DCR"), .since = 11, .allowed = {"DCR", "CRD"}}},
+      .attrs = {block,
+                {.name = "mode",
+                 .kind = AttrKind::kString,
+                 .default_value = std::string("DCR"),
+                 .since = 11,
+                 .allowed = {"DCR", "CRD"}}},
       .fusion = FusionKind::kInjective,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<void> ok = check_block(ctx); !ok) return ok.failure();
@@ -56,8 +64,8 @@ std::vector<OpDef> depth_space() {
         const Tensor& x = ctx.input(0);
         const int64_t size = block_size(ctx.node.attrs);
         return {injective("depth_to_space", ctx.output_type(), [&](const Indices& i) {
-          const Expr channel = depth_channel<Expr>(is_depth_first(ctx.node.attrs), i[1], floor_mod(i[2], size), floor_mod(i[3], size), size,
-                                                   ctx.output_type().shape[1]);
+          const Expr channel = depth_channel<Expr>(is_depth_first(ctx.node.attrs), i[1], floor_mod(i[2], size),
+                                                   floor_mod(i[3], size), size, ctx.output_type().shape[1]);
           return x(i[0], channel, floor_div(i[2], size), floor_div(i[3], size));
         })};
       },
@@ -66,7 +74,8 @@ std::vector<OpDef> depth_space() {
         const int64_t size = block_size(ctx.node.attrs), channels = x.shape[1] / (size * size);
         RefTensor& y = make_output(ctx, x.dtype, {x.shape[0], channels, x.shape[2] * size, x.shape[3] * size});
         move_elements(y, x, [&](const Dims& i) {
-          const int64_t channel = depth_channel<int64_t>(is_depth_first(ctx.node.attrs), i[1], i[2] % size, i[3] % size, size, channels);
+          const int64_t channel =
+              depth_channel<int64_t>(is_depth_first(ctx.node.attrs), i[1], i[2] % size, i[3] % size, size, channels);
           return flat_index(x.shape, {i[0], channel, i[2] / size, i[3] / size});
         });
         return {};
@@ -74,9 +83,14 @@ std::vector<OpDef> depth_space() {
       .samples =
           {
               {.name = "depth_first", .inputs = {f32({2, 8, 3, 5})}, .attrs = attrs({{"blocksize", 2}})},
-              {.name = "column_first", .inputs = {f32({1, 18, 1, 3})}, .attrs = attrs({{"blocksize", 3}, {"mode", "CRD"}})},
+              {.name = "column_first",
+               .inputs = {f32({1, 18, 1, 3})},
+               .attrs = attrs({{"blocksize", 3}, {"mode", "CRD"}})},
               {.name = "block_of_one", .inputs = {f32({1, 3, 2, 2})}, .attrs = attrs({{"blocksize", 1}})},
-              {.name = "not_divisible", .inputs = {f32({1, 6, 2, 2})}, .attrs = attrs({{"blocksize", 2}}), .error_id = "shape-mismatch"},
+              {.name = "not_divisible",
+               .inputs = {f32({1, 6, 2, 2})},
+               .attrs = attrs({{"blocksize", 2}}),
+               .error_id = "shape-mismatch"},
               {.name = "no_block", .inputs = {f32({1, 4, 2, 2})}, .error_id = "missing-attribute"},
           },
   });
@@ -100,16 +114,19 @@ std::vector<OpDef> depth_space() {
         const int64_t size = block_size(ctx.node.attrs);
         return {injective("space_to_depth", ctx.output_type(), [&](const Indices& i) {
           const Expr position = floor_div(i[1], x.shape()[1]);
-          return x(i[0], floor_mod(i[1], x.shape()[1]), i[2] * size + floor_div(position, size), i[3] * size + floor_mod(position, size));
+          return x(i[0], floor_mod(i[1], x.shape()[1]), i[2] * size + floor_div(position, size),
+                   i[3] * size + floor_mod(position, size));
         })};
       },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor& x = ctx.input(0);
         const int64_t size = block_size(ctx.node.attrs), channels = x.shape[1];
-        RefTensor& y = make_output(ctx, x.dtype, {x.shape[0], channels * size * size, x.shape[2] / size, x.shape[3] / size});
+        RefTensor& y =
+            make_output(ctx, x.dtype, {x.shape[0], channels * size * size, x.shape[2] / size, x.shape[3] / size});
         move_elements(y, x, [&](const Dims& i) {
           const int64_t position = i[1] / channels;
-          return flat_index(x.shape, {i[0], i[1] % channels, i[2] * size + position / size, i[3] * size + position % size});
+          return flat_index(x.shape,
+                            {i[0], i[1] % channels, i[2] * size + position / size, i[3] * size + position % size});
         });
         return {};
       },
@@ -117,7 +134,10 @@ std::vector<OpDef> depth_space() {
           {
               {.name = "block_of_two", .inputs = {f32({2, 3, 4, 6})}, .attrs = attrs({{"blocksize", 2}})},
               {.name = "block_of_three", .inputs = {in(kInt8, {1, 1, 3, 9})}, .attrs = attrs({{"blocksize", 3}})},
-              {.name = "not_divisible", .inputs = {f32({1, 1, 3, 4})}, .attrs = attrs({{"blocksize", 2}}), .error_id = "shape-mismatch"},
+              {.name = "not_divisible",
+               .inputs = {f32({1, 1, 3, 4})},
+               .attrs = attrs({{"blocksize", 2}}),
+               .error_id = "shape-mismatch"},
           },
   });
   return list;

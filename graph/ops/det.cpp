@@ -9,16 +9,20 @@ namespace tensmith::graph::ops {
 
 namespace {
 
-Stmt loop(const Var& var, const Expr& begin, const Expr& end, Stmt body) { return For::make(var, begin, end - begin, ForKind::kSerial, std::move(body)); }
+Stmt loop(const Var& var, const Expr& begin, const Expr& end, Stmt body) {
+  return For::make(var, begin, end - begin, ForKind::kSerial, std::move(body));
+}
 
-/// Gaussian elimination with row pivoting on a copy of each matrix; the determinant is the signed product of the pivots.
+/// Gaussian elimination with row pivoting on a copy of each matrix; the determinant is the signed product of the
+/// pivots.
 std::vector<Tensor> compute_det(const ComputeContext& ctx) {
   const Tensor& x = ctx.input(0);
   const DType type = x.dtype(), wide = compute_type(type);
   const Expr n = x.shape().back();
   const Shape& batch = ctx.output_type().shape;
   return imperative("det", {x}, {batch}, {type}, [&](const std::vector<Buffer>& outputs) {
-    const Buffer a = make_buffer("a", wide, {n, n}, Scope::kGlobal), product = make_buffer("product", wide, {}, Scope::kStack),
+    const Buffer a = make_buffer("a", wide, {n, n}, Scope::kGlobal),
+                 product = make_buffer("product", wide, {}, Scope::kStack),
                  pivot = make_buffer("pivot", kInt64, {}, Scope::kStack);
     Indices at;
     std::vector<Var> vars;
@@ -30,16 +34,25 @@ std::vector<Tensor> compute_det(const ComputeContext& ctx) {
     const Stmt copy = loop(i, 0, n, loop(j, 0, n, Store::make(a, {i, j}, widen(x(source)))));
     // The stored row index is clamped for the bounds check; it never leaves [k, n).
     const Expr row = max(min(load(pivot, {}), n - 1), Expr(0));
-    const Stmt find = Block::make({Store::make(pivot, {}, k), loop(r, Expr(k) + 1, n, If::make(magnitude(r, k) > magnitude(row, k), Store::make(pivot, {}, r)))});
-    const Stmt swap = If::make(load(pivot, {}) != Expr(k),
-                               Block::make({loop(c, 0, n, LetStmt::make(t, load(a, {k, c}), Block::make({Store::make(a, {k, c}, load(a, {row, c})), Store::make(a, {row, c}, t)}))),
-                                            Store::make(product, {}, -load(product, {}))}));
+    const Stmt find = Block::make(
+        {Store::make(pivot, {}, k),
+         loop(r, Expr(k) + 1, n, If::make(magnitude(r, k) > magnitude(row, k), Store::make(pivot, {}, r)))});
+    const Stmt swap = If::make(
+        load(pivot, {}) != Expr(k),
+        Block::make(
+            {loop(c, 0, n,
+                  LetStmt::make(t, load(a, {k, c}),
+                                Block::make({Store::make(a, {k, c}, load(a, {row, c})), Store::make(a, {row, c}, t)}))),
+             Store::make(product, {}, -load(product, {}))}));
     const Stmt multiply = Store::make(product, {}, load(product, {}) * load(a, {k, k}));
-    const Stmt eliminate =
-        If::make(load(a, {k, k}) != make_zero(wide),
-                 loop(r, Expr(k) + 1, n,
-                      LetStmt::make(f, load(a, {r, k}) / load(a, {k, k}), loop(c, Expr(k) + 1, n, Store::make(a, {r, c}, load(a, {r, c}) - Expr(f) * load(a, {k, c}))))));
-    Stmt one = Block::make({copy, Store::make(product, {}, make_const_int(wide, 1)), loop(k, 0, n, Block::make({find, swap, multiply, eliminate})),
+    const Stmt eliminate = If::make(
+        load(a, {k, k}) != make_zero(wide),
+        loop(r, Expr(k) + 1, n,
+             LetStmt::make(
+                 f, load(a, {r, k}) / load(a, {k, k}),
+                 loop(c, Expr(k) + 1, n, Store::make(a, {r, c}, load(a, {r, c}) - Expr(f) * load(a, {k, c}))))));
+    Stmt one = Block::make({copy, Store::make(product, {}, make_const_int(wide, 1)),
+                            loop(k, 0, n, Block::make({find, swap, multiply, eliminate})),
                             Store::make(outputs[0], at, cast(type, load(product, {})))});
     one = Allocate::make(a, Allocate::make(product, Allocate::make(pivot, one)));
     for (size_t d = batch.size(); d-- > 0;) one = loop(vars[d], 0, batch[d], one);
@@ -91,7 +104,8 @@ OpDef det() {
         if (Result<void> ok = check_rank(x, 2, 64, "input X"); !ok) return ok.failure();
         const Expr &rows = x.shape[x.shape.size() - 2], &columns = x.shape.back();
         if (!same_dim(rows, columns))
-          return refuse(different_dim(rows, columns) ? "shape-mismatch" : "dynamic-shape") << "input X: expected square matrices, got shape " << shape_text(x.shape);
+          return refuse(different_dim(rows, columns) ? "shape-mismatch" : "dynamic-shape")
+                 << "input X: expected square matrices, got shape " << shape_text(x.shape);
         return std::vector<TensorType>{{x.dtype, Shape(x.shape.begin(), x.shape.end() - 2), {}}};
       },
       .compute = compute_det,
@@ -99,7 +113,8 @@ OpDef det() {
         const RefTensor& x = ctx.input(0);
         const auto n = static_cast<size_t>(x.shape.back());
         for (size_t k = 0; k < ctx.output().f.size(); ++k) {
-          const std::vector<double> m(x.f.begin() + static_cast<int64_t>(k * n * n), x.f.begin() + static_cast<int64_t>((k + 1) * n * n));
+          const std::vector<double> m(x.f.begin() + static_cast<int64_t>(k * n * n),
+                                      x.f.begin() + static_cast<int64_t>((k + 1) * n * n));
           ctx.output().f[k] = n <= 6 ? expand(m, n) : eliminate(m, n);
         }
         return {};

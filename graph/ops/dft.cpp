@@ -34,18 +34,22 @@ Result<std::optional<Transform>> transform_of(const Context& ctx, const Shape& s
   int64_t wanted = -2;
   if (ctx.has(2)) {
     const auto given = known_numbers(ctx, 2);
-    if (!given || given->size() != 1) return refuse("dynamic-shape") << "input axis: expected a constant, got data; make it a constant";
+    if (!given || given->size() != 1)
+      return refuse("dynamic-shape") << "input axis: expected a constant, got data; make it a constant";
     wanted = given->front();
   }
   const Result<int> axis = normalize_axis(wanted, rank, "input axis");
   if (!axis) return axis.failure();
-  if (*axis == rank - 1) return refuse("axis-out-of-range") << "input axis: expected an axis before that of the real and imaginary parts, got " << wanted;
+  if (*axis == rank - 1)
+    return refuse("axis-out-of-range")
+           << "input axis: expected an axis before that of the real and imaginary parts, got " << wanted;
   Transform t{*axis, shape[*axis], is_inverse(ctx.node.attrs), ctx.node.attrs.get_int("onesided", 0) != 0};
   if (t.gives_real()) t.length = (shape[*axis] - 1) * 2;
   if (ctx.has(1)) {
     const auto given = known_elements(ctx, 1);
     if (!given) return Found{};
-    if (given->size() != 1) return refuse("shape-mismatch") << "input dft_length: expected one number, got " << given->size();
+    if (given->size() != 1)
+      return refuse("shape-mismatch") << "input dft_length: expected one number, got " << given->size();
     t.length = given->front();
   }
   if (const auto number = known(t.length); number && (*number < 1 || *number > kMaxLength))
@@ -57,9 +61,10 @@ Result<void> check_parts(const TensorType& type, const char* what) {
   const auto parts = known(type.shape.back());
   if (parts == 1 || parts == 2) return {};
   if (!parts)
-    return refuse("dynamic-shape") << what << ": expected a known last dim, 1 (real) or 2 (complex), got shape " << shape_text(type.shape)
-                                   << "; give the dim a size with --dim";
-  return refuse("shape-mismatch") << what << ": expected a last dim of 1 (real) or 2 (complex), got shape " << shape_text(type.shape);
+    return refuse("dynamic-shape") << what << ": expected a known last dim, 1 (real) or 2 (complex), got shape "
+                                   << shape_text(type.shape) << "; give the dim a size with --dim";
+  return refuse("shape-mismatch") << what << ": expected a last dim of 1 (real) or 2 (complex), got shape "
+                                  << shape_text(type.shape);
 }
 
 Result<std::vector<TensorType>> infer_dft(const InferContext& ctx) {
@@ -84,7 +89,8 @@ Result<void> supports_dft(const InferContext& ctx) {
   const auto t = transform_of(ctx, ctx.input(0).shape);
   if (!t) return t.failure();
   if (*t && known((*t)->length)) return {};
-  return refuse("dynamic-shape") << "length of the transform: expected a number, got " << (*t ? dim_to_string((*t)->length) : "data")
+  return refuse("dynamic-shape") << "length of the transform: expected a number, got "
+                                 << (*t ? dim_to_string((*t)->length) : "data")
                                  << "; give dft_length, or the dim a size with --dim";
 }
 
@@ -108,7 +114,12 @@ std::vector<Tensor> compute_dft(const ComputeContext& ctx) {
   if (is_empty(type.shape)) return {injective("dft", type, {})};
   const Transform t = *transform_of(ctx, x.shape()).value();
   const int64_t length = *known(t.length);
-  Fourier fourier{.batch = {}, .length = length, .bins = *known(t.bins()), .inverse = t.inverse, .dtype = compute_type(type.dtype), .element = nullptr};
+  Fourier fourier{.batch = {},
+                  .length = length,
+                  .bins = *known(t.bins()),
+                  .inverse = t.inverse,
+                  .dtype = compute_type(type.dtype),
+                  .element = nullptr};
   for (int k = 0; k < x.rank() - 1; ++k)
     if (k != t.axis) fourier.batch.push_back(x.shape()[k]);
   fourier.element = [&](const Indices& batch, const Expr& n) {
@@ -116,7 +127,8 @@ std::vector<Tensor> compute_dft(const ComputeContext& ctx) {
     index.insert(index.begin() + t.axis, Expr(0));
     index.emplace_back(0);
     if (!t.gives_real()) return element_at(x, t.axis, index, n, length);
-    // Only the first half is given: the other one is its mirror image, conjugated. The parts that must be real are taken as such.
+    // Only the first half is given: the other one is its mirror image, conjugated. The parts that must be real are
+    // taken as such.
     const Expr mirrored = n * 2 > length;
     const Complex half = element_at(x, t.axis, index, min(min(n, length - n), length / 2), length / 2 + 1);
     if (half.imaginary.get() == nullptr) return half;
@@ -136,7 +148,8 @@ std::vector<Tensor> compute_dft(const ComputeContext& ctx) {
 }
 
 /// sum of (re + j im)(n) * exp(sign 2 pi j n k / length), by the definition.
-void slow_transform(const std::vector<double>& re, const std::vector<double>& im, bool inverse, int64_t k, double* real, double* imaginary) {
+void slow_transform(const std::vector<double>& re, const std::vector<double>& im, bool inverse, int64_t k, double* real,
+                    double* imaginary) {
   const auto length = static_cast<int64_t>(re.size());
   *real = *imaginary = 0;
   for (int64_t n = 0; n < length; ++n) {
@@ -150,7 +163,8 @@ Result<void> reference_dft(ReferenceContext& ctx) {
   const RefTensor& x = ctx.input(0);
   int64_t axis = ctx.has(2) ? ctx.input(2).i[0] : -2;
   if (axis < 0) axis += static_cast<int64_t>(x.shape.size());
-  const bool inverse = is_inverse(ctx.node.attrs), onesided = ctx.node.attrs.get_int("onesided", 0) != 0, real_result = inverse && onesided;
+  const bool inverse = is_inverse(ctx.node.attrs), onesided = ctx.node.attrs.get_int("onesided", 0) != 0,
+             real_result = inverse && onesided;
   const int64_t parts = x.shape.back();
   Dims lines(x.shape.begin(), x.shape.end() - 1);
   const AxisView view(lines, static_cast<size_t>(axis));
@@ -161,7 +175,9 @@ Result<void> reference_dft(ReferenceContext& ctx) {
   shape.back() = out_parts;
   RefTensor& y = make_output(ctx, x.dtype, shape);
   for (int64_t line = 0; line < view.outer * view.inner; ++line) {
-    const auto at = [&](int64_t extent, int64_t n) { return (line / view.inner * extent + n) * view.inner + line % view.inner; };
+    const auto at = [&](int64_t extent, int64_t n) {
+      return (line / view.inner * extent + n) * view.inner + line % view.inner;
+    };
     std::vector<double> re(static_cast<size_t>(length), 0), im(static_cast<size_t>(length), 0);
     const int64_t given = real_result ? std::min(view.axis, length / 2 + 1) : std::min(view.axis, length);
     for (int64_t n = 0; n < given; ++n) {
@@ -201,8 +217,11 @@ Result<std::optional<Frames>> frames_of(const Context& ctx, const Shape& signal,
   const std::optional<int64_t> window_length = window ? known((*window)[0]) : length;
   if (!step || step->size() != 1 || !length || !window_length) return Found{};
   if (step->front() < 1) return refuse("bad-size") << "input frame_step: expected 1 or more, got " << step->front();
-  if (*length < 1 || *length > kMaxLength) return refuse("bad-size") << "input frame_length: expected 1 to " << kMaxLength << ", got " << *length;
-  if (*window_length > *length) return refuse("shape-mismatch") << "input window: expected at most " << *length << " elements, got " << *window_length;
+  if (*length < 1 || *length > kMaxLength)
+    return refuse("bad-size") << "input frame_length: expected 1 to " << kMaxLength << ", got " << *length;
+  if (*window_length > *length)
+    return refuse("shape-mismatch") << "input window: expected at most " << *length << " elements, got "
+                                    << *window_length;
   return Found{Frames{step->front(), *length, *window_length}};
 }
 
@@ -217,7 +236,8 @@ Result<std::vector<TensorType>> infer_stft(const InferContext& ctx) {
   TensorType type{signal.dtype, {signal.shape[0], ctx.data_dim(0, 1), ctx.data_dim(0, 2), 2}, {}};
   if (*frames) {
     if (const auto samples = known(signal.shape[1]); samples && *samples < (*frames)->length)
-      return refuse("shape-mismatch") << "input signal: expected at least the " << (*frames)->length << " samples of a frame, got shape " << shape_text(signal.shape);
+      return refuse("shape-mismatch") << "input signal: expected at least the " << (*frames)->length
+                                      << " samples of a frame, got shape " << shape_text(signal.shape);
     type.shape[1] = floor_div(signal.shape[1] - (*frames)->length, (*frames)->step) + 1;
     type.shape[2] = ctx.node.attrs.get_int("onesided", 1) ? (*frames)->length / 2 + 1 : (*frames)->length;
   }
@@ -256,7 +276,8 @@ Result<void> reference_stft(ReferenceContext& ctx) {
   const int64_t step = ctx.input(1).i[0], samples = signal.shape[1], parts = signal.shape[2];
   const int64_t length = ctx.has(3) ? ctx.input(3).i[0] : ctx.has(2) ? ctx.input(2).shape[0] : samples;
   const int64_t window = ctx.has(2) ? ctx.input(2).shape[0] : length;
-  const int64_t frames = (samples - length) / step + 1, bins = ctx.node.attrs.get_int("onesided", 1) ? length / 2 + 1 : length;
+  const int64_t frames = (samples - length) / step + 1,
+                bins = ctx.node.attrs.get_int("onesided", 1) ? length / 2 + 1 : length;
   RefTensor& y = make_output(ctx, signal.dtype, {signal.shape[0], frames, bins, 2});
   for (int64_t row = 0; row < signal.shape[0] * frames; ++row) {
     std::vector<double> re(static_cast<size_t>(length), 0), im(static_cast<size_t>(length), 0);
@@ -266,7 +287,8 @@ Result<void> reference_stft(ReferenceContext& ctx) {
       re[n] = weight * signal.f[at];
       im[n] = parts == 2 ? weight * signal.f[at + 1] : 0;
     }
-    for (int64_t k = 0; k < bins; ++k) slow_transform(re, im, false, k, &y.f[(row * bins + k) * 2], &y.f[(row * bins + k) * 2 + 1]);
+    for (int64_t k = 0; k < bins; ++k)
+      slow_transform(re, im, false, k, &y.f[(row * bins + k) * 2], &y.f[(row * bins + k) * 2 + 1]);
   }
   return {};
 }
@@ -275,7 +297,8 @@ Result<void> reference_stft(ReferenceContext& ctx) {
 
 OpDef dft() {
   const auto sample = [](std::string name, std::vector<OpSample::Input> inputs, AttrMap with = {}) {
-    return OpSample{.name = std::move(name), .inputs = std::move(inputs), .attrs = std::move(with), .rtol = 1e-4, .atol = 1e-4};
+    return OpSample{
+        .name = std::move(name), .inputs = std::move(inputs), .attrs = std::move(with), .rtol = 1e-4, .atol = 1e-4};
   };
   std::vector<OpSample> samples = {
       sample("real", {f32({2, 17, 1})}),
@@ -298,11 +321,13 @@ OpDef dft() {
   return OpDef{
       .name = "DFT",
       .since = 17,
-      .doc = "The discrete Fourier transform along one axis, or its inverse; the last dim holds real and imaginary parts.",
+      .doc =
+          "The discrete Fourier transform along one axis, or its inverse; the last dim holds real and imaginary parts.",
       .inputs = {{.name = "input", .types = TypeSet::kFloat},
                  {.name = "dft_length", .types = TypeSet::kIndex, .optional = true},
                  {.name = "axis", .types = TypeSet::kInt64, .optional = true}},
-      .attrs = {{.name = "inverse", .kind = AttrKind::kInt, .default_value = int64_t{0}}, {.name = "onesided", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
+      .attrs = {{.name = "inverse", .kind = AttrKind::kInt, .default_value = int64_t{0}},
+                {.name = "onesided", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
       .fusion = FusionKind::kOpaque,
       .infer = infer_dft,
       .compute = compute_dft,
@@ -314,7 +339,8 @@ OpDef dft() {
 
 OpDef stft() {
   const auto sample = [](std::string name, std::vector<OpSample::Input> inputs, AttrMap with = {}) {
-    return OpSample{.name = std::move(name), .inputs = std::move(inputs), .attrs = std::move(with), .rtol = 1e-4, .atol = 1e-4};
+    return OpSample{
+        .name = std::move(name), .inputs = std::move(inputs), .attrs = std::move(with), .rtol = 1e-4, .atol = 1e-4};
   };
   std::vector<OpSample> samples = {
       sample("window", {f32({2, 70, 1}), known_scalar(kInt64, 9), f32({40}, 0, 1)}),
@@ -336,12 +362,12 @@ OpDef stft() {
       .fusion = FusionKind::kOpaque,
       .infer = infer_stft,
       .compute = compute_stft,
-      .supports =
-          [](const InferContext& ctx) -> Result<void> {
+      .supports = [](const InferContext& ctx) -> Result<void> {
         const auto frames = frames_of(ctx, ctx.input(0).shape, ctx.has(2) ? &ctx.input(2).shape : nullptr);
         if (!frames) return frames.failure();
         if (*frames) return {};
-        return refuse("dynamic-shape") << "frames: expected a step and a length known at compile time, got data; make them constants, or give the dims a size with --dim";
+        return refuse("dynamic-shape") << "frames: expected a step and a length known at compile time, got data; make "
+                                          "them constants, or give the dims a size with --dim";
       },
       .reference = reference_stft,
       .samples = std::move(samples),

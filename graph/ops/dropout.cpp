@@ -33,19 +33,25 @@ OpDef dropout() {
         if (ctx.num_outputs > 1) types.push_back({kBool, ctx.input(0).shape, {}});
         return types;
       },
-      .compute = [](const ComputeContext& ctx) {
-        const Tensor& x = ctx.input(0);
-        std::vector<Tensor> outputs{compute("identity", x.shape(), [&](const Indices& i) { return x(i); })};
-        if (ctx.node.types.size() > 1) outputs.push_back(compute("ones", x.shape(), [](const Indices&) { return make_bool(true); }));
-        return outputs;
-      },
+      .compute =
+          [](const ComputeContext& ctx) {
+            const Tensor& x = ctx.input(0);
+            std::vector<Tensor> outputs{compute("identity", x.shape(), [&](const Indices& i) { return x(i); })};
+            if (ctx.node.types.size() > 1)
+              outputs.push_back(compute("ones", x.shape(), [](const Indices&) { return make_bool(true); }));
+            return outputs;
+          },
       .supports = [](const InferContext& ctx) -> Result<void> {
-        if (drops(ctx)) return Failure{"unsupported-training", "input training_mode: expected false (or ratio 0), got true or a computed value; export the model for inference"};
+        if (drops(ctx))
+          return Failure{"unsupported-training",
+                         "input training_mode: expected false (or ratio 0), got true or a computed value; export the "
+                         "model for inference"};
         return {};
       },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const bool training = ctx.has(2) && ctx.input(2).i.at(0) != 0 && !(ctx.has(1) && ctx.input(1).f.at(0) == 0);
-        if (training) return Failure{"unsupported-training", "training mode drops elements at random, which has no reference"};
+        if (training)
+          return Failure{"unsupported-training", "training mode drops elements at random, which has no reference"};
         ctx.output(0) = ctx.input(0);
         if (ctx.outputs.size() > 1)
           for (int64_t& mask : ctx.output(1).i) mask = 1;
@@ -53,7 +59,9 @@ OpDef dropout() {
       },
       .samples = {{.name = "default", .inputs = {f32({3, 5})}},
                   {.name = "with_mask", .inputs = {f32({3, 5}), known_scalar(kFloat32, 0.1)}, .num_outputs = 2},
-                  {.name = "training_without_ratio", .inputs = {f32({3}), known_scalar(kFloat32, 0), known_scalar(kBool, 1)}, .num_outputs = 2}},
+                  {.name = "training_without_ratio",
+                   .inputs = {f32({3}), known_scalar(kFloat32, 0), known_scalar(kBool, 1)},
+                   .num_outputs = 2}},
   };
 }
 

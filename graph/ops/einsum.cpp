@@ -30,7 +30,8 @@ Result<std::string> expand(const std::string& term, size_t count) {
     } else if (std::isalpha(static_cast<unsigned char>(term[k]))) {
       labels += term[k];
     } else {
-      return refuse("bad-attribute") << "attribute equation: expected letters, commas, '...' and '->', got '" << term[k] << "'";
+      return refuse("bad-attribute") << "attribute equation: expected letters, commas, '...' and '->', got '" << term[k]
+                                     << "'";
     }
   }
   return labels;
@@ -43,17 +44,21 @@ Result<Equation> parse(const Node& node, const std::vector<size_t>& ranks) {
   const std::string left = text.substr(0, arrow);
   std::vector<std::string> terms(1);
   for (char c : left) {
-    if (c == ',') terms.emplace_back();
-    else terms.back() += c;
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
   }
   if (terms.size() != ranks.size())
-    return refuse("bad-attribute") << "attribute equation: expected " << ranks.size() << " terms, one an input, got " << terms.size() << " in '" << text << "'";
+    return refuse("bad-attribute") << "attribute equation: expected " << ranks.size() << " terms, one an input, got "
+                                   << terms.size() << " in '" << text << "'";
   Equation equation;
   size_t widest = 0;
   for (size_t k = 0; k < terms.size(); ++k) {
     const size_t dots = terms[k].find("...") == std::string::npos ? 0 : 3, letters = terms[k].size() - dots;
     if (letters > ranks[k] || (dots == 0 && letters != ranks[k]) || ranks[k] - letters > kMaxEllipsis)
-      return refuse("rank-mismatch") << "input " << k << ": expected rank " << letters << (dots ? " or more" : "") << " for term '" << terms[k] << "', got " << ranks[k];
+      return refuse("rank-mismatch") << "input " << k << ": expected rank " << letters << (dots ? " or more" : "")
+                                     << " for term '" << terms[k] << "', got " << ranks[k];
     const Result<std::string> labels = expand(terms[k], ranks[k] - letters);
     if (!labels) return labels.failure();
     equation.operands.push_back(*labels);
@@ -69,14 +74,18 @@ Result<Equation> parse(const Node& node, const std::vector<size_t>& ranks) {
     for (size_t d = widest; d-- > 0;) equation.output += static_cast<char>(kEllipsisBase + static_cast<char>(d));
     std::string once;
     for (char label : all)
-      if (std::isalpha(static_cast<unsigned char>(label)) && std::count(all.begin(), all.end(), label) == 1) once += label;
+      if (std::isalpha(static_cast<unsigned char>(label)) && std::count(all.begin(), all.end(), label) == 1)
+        once += label;
     std::sort(once.begin(), once.end());
     equation.output += once;
   }
   for (char label : equation.output) {
-    const bool found = std::any_of(equation.operands.begin(), equation.operands.end(), [&](const std::string& o) { return o.find(label) != std::string::npos; });
+    const bool found = std::any_of(equation.operands.begin(), equation.operands.end(),
+                                   [&](const std::string& o) { return o.find(label) != std::string::npos; });
     if (!found || std::count(equation.output.begin(), equation.output.end(), label) != 1)
-      return refuse("bad-attribute") << "attribute equation: expected output labels that occur once there and in an input, got '" << text << "'";
+      return refuse("bad-attribute")
+             << "attribute equation: expected output labels that occur once there and in an input, got '" << text
+             << "'";
   }
   return equation;
 }
@@ -95,7 +104,8 @@ Result<std::map<char, Expr>> extents_of(const Equation& equation, const std::vec
         continue;
       }
       return refuse(different_dim(it->second, dim) ? "shape-mismatch" : "dynamic-broadcast")
-             << "input " << k << ": expected dim " << d << " to be " << dim_to_string(it->second) << " as elsewhere under the same label, got " << dim_to_string(dim);
+             << "input " << k << ": expected dim " << d << " to be " << dim_to_string(it->second)
+             << " as elsewhere under the same label, got " << dim_to_string(dim);
     }
   return extents;
 }
@@ -109,7 +119,8 @@ Result<Equation> equation_of(const Node& node, const std::vector<const Shape*>& 
 /// The element of an operand for given label values; stretched dims read index 0.
 Expr element(const Tensor& tensor, const std::string& labels, const std::map<char, Expr>& at) {
   Indices index;
-  for (size_t d = 0; d < labels.size(); ++d) index.push_back(is_const_int(tensor.shape()[d], 1) ? Expr(0) : at.at(labels[d]));
+  for (size_t d = 0; d < labels.size(); ++d)
+    index.push_back(is_const_int(tensor.shape()[d], 1) ? Expr(0) : at.at(labels[d]));
   return widen(tensor(index));
 }
 
@@ -190,11 +201,15 @@ Result<void> reference(ReferenceContext& ctx) {
     for (size_t k = 0; k < ctx.inputs.size(); ++k) {
       int64_t from = 0;
       for (size_t d = 0; d < labels.size(); ++d) from += index[d] * steps[k][d];
-      if (y.is_float()) product *= ctx.inputs[k]->f[from];
-      else exact *= static_cast<uint64_t>(ctx.inputs[k]->i[from]);
+      if (y.is_float())
+        product *= ctx.inputs[k]->f[from];
+      else
+        exact *= static_cast<uint64_t>(ctx.inputs[k]->i[from]);
     }
-    if (y.is_float()) y.f[to] += product;
-    else y.i[to] = wrap_int(y.dtype, static_cast<int64_t>(static_cast<uint64_t>(y.i[to]) + exact));
+    if (y.is_float())
+      y.f[to] += product;
+    else
+      y.i[to] = wrap_int(y.dtype, static_cast<int64_t>(static_cast<uint64_t>(y.i[to]) + exact));
     for (size_t d = labels.size(); d-- > 0;) {
       if (++index[d] < dims[d]) break;
       index[d] = 0;
@@ -241,15 +256,28 @@ OpDef einsum() {
               for (const auto& [label, extent] : *extents) total *= static_cast<double>(known(extent).value_or(1));
             return total;
           },
-      .samples = {sample("matmul", "ij,jk->ik", {f32({3, 4}), f32({4, 5})}), sample("implicit", "ij,jk", {f32({3, 4}), f32({4, 5})}),
-                  sample("batch", "...ij,...jk->...ik", {f32({2, 3, 4}), f32({2, 4, 5})}), sample("batch_broadcast", "...ij,...jk->...ik", {f32({2, 1, 3, 4}), f32({3, 4, 5})}),
-                  sample("transpose", "ij->ji", {f32({3, 5})}), sample("sum", "ij->i", {f32({3, 5})}), sample("all", "ij->", {f32({3, 5})}), sample("diagonal", "ii->i", {f32({3, 3})}),
-                  sample("trace", "...ii ->...i", {f32({2, 3, 3})}), sample("inner", "i,i", {f32({5}), f32({5})}), sample("outer", "i,j->ij", {f32({3}), f32({4})}),
-                  sample("attention", "bthd,bshd->bhts", {f32({2, 3, 2, 4}), f32({2, 5, 2, 4})}), sample("three", "ij,jk,kl->il", {f32({2, 3}), f32({3, 4}), f32({4, 2})}),
-                  sample("three_shared", "bi,bij,bj->b", {f32({2, 3}), f32({2, 3, 4}), f32({2, 4})}), sample("int", "ij,j->i", {in(kInt32, {3, 4}, -9, 9), in(kInt32, {4}, -9, 9)}),
-                  sample("upper_case", "Ab,bA->A", {f32({2, 3}), f32({3, 2})}), sample("scalar", ",->", {f32({}), f32({})}),
-                  sample("dims_differ", "ij,jk->ik", {f32({3, 4}), f32({5, 5})}, "shape-mismatch"), sample("too_few_terms", "ij->i", {f32({3, 4}), f32({4})}, "bad-attribute"),
-                  sample("rank", "ijk->i", {f32({3, 4})}, "rank-mismatch"), sample("unknown_output", "ij->k", {f32({3, 4})}, "bad-attribute"), sample("symbol", "i+j->i", {f32({3, 4})}, "rank-mismatch")},
+      .samples = {sample("matmul", "ij,jk->ik", {f32({3, 4}), f32({4, 5})}),
+                  sample("implicit", "ij,jk", {f32({3, 4}), f32({4, 5})}),
+                  sample("batch", "...ij,...jk->...ik", {f32({2, 3, 4}), f32({2, 4, 5})}),
+                  sample("batch_broadcast", "...ij,...jk->...ik", {f32({2, 1, 3, 4}), f32({3, 4, 5})}),
+                  sample("transpose", "ij->ji", {f32({3, 5})}),
+                  sample("sum", "ij->i", {f32({3, 5})}),
+                  sample("all", "ij->", {f32({3, 5})}),
+                  sample("diagonal", "ii->i", {f32({3, 3})}),
+                  sample("trace", "...ii ->...i", {f32({2, 3, 3})}),
+                  sample("inner", "i,i", {f32({5}), f32({5})}),
+                  sample("outer", "i,j->ij", {f32({3}), f32({4})}),
+                  sample("attention", "bthd,bshd->bhts", {f32({2, 3, 2, 4}), f32({2, 5, 2, 4})}),
+                  sample("three", "ij,jk,kl->il", {f32({2, 3}), f32({3, 4}), f32({4, 2})}),
+                  sample("three_shared", "bi,bij,bj->b", {f32({2, 3}), f32({2, 3, 4}), f32({2, 4})}),
+                  sample("int", "ij,j->i", {in(kInt32, {3, 4}, -9, 9), in(kInt32, {4}, -9, 9)}),
+                  sample("upper_case", "Ab,bA->A", {f32({2, 3}), f32({3, 2})}),
+                  sample("scalar", ",->", {f32({}), f32({})}),
+                  sample("dims_differ", "ij,jk->ik", {f32({3, 4}), f32({5, 5})}, "shape-mismatch"),
+                  sample("too_few_terms", "ij->i", {f32({3, 4}), f32({4})}, "bad-attribute"),
+                  sample("rank", "ijk->i", {f32({3, 4})}, "rank-mismatch"),
+                  sample("unknown_output", "ij->k", {f32({3, 4})}, "bad-attribute"),
+                  sample("symbol", "i+j->i", {f32({3, 4})}, "rank-mismatch")},
   };
 }
 

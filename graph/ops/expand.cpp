@@ -7,8 +7,8 @@ namespace tensmith::graph::ops {
 
 namespace {
 
-/// The common dim of broadcasting. Where it depends on symbols, the model's promise that the dims fit decides: a dim that is known
-/// and not 1 is the result.
+/// The common dim of broadcasting. Where it depends on symbols, the model's promise that the dims fit decides: a dim
+/// that is known and not 1 is the result.
 Expr common_dim(const Expr& a, const Expr& b) {
   if (is_const_int(a, 1) || same_dim(a, b)) return b;
   if (is_const_int(b, 1) || known(a)) return a;
@@ -23,7 +23,9 @@ Result<std::vector<TensorType>> infer_expand(const InferContext& ctx) {
   TensorType type{data.dtype, {}, {}};
   if (!wanted) {
     const auto count = known(ctx.input(1).shape[0]);
-    if (!count) return refuse("dynamic-rank") << "input shape: expected a known number of dims, got " << dim_to_string(ctx.input(1).shape[0]);
+    if (!count)
+      return refuse("dynamic-rank") << "input shape: expected a known number of dims, got "
+                                    << dim_to_string(ctx.input(1).shape[0]);
     type.shape = data_shape(ctx, 0, std::max(data.rank(), static_cast<int>(*count)));
     return std::vector<TensorType>{std::move(type)};
   }
@@ -35,7 +37,8 @@ Result<std::vector<TensorType>> infer_expand(const InferContext& ctx) {
     if (known(b).value_or(0) < 0)
       return refuse("shape-mismatch") << "input shape: expected dims of 0 or more, got " << *known(b);
     if (different_dim(a, b) && !is_const_int(a, 1) && !is_const_int(b, 1))
-      return refuse("shape-mismatch") << "input shape: expected a shape that broadcasts with " << shape_text(data.shape) << ", got " << shape_text(*wanted);
+      return refuse("shape-mismatch") << "input shape: expected a shape that broadcasts with " << shape_text(data.shape)
+                                      << ", got " << shape_text(*wanted);
     type.shape.push_back(common_dim(a, b));
   }
   if (data.is_static() && follows_elements(type)) {
@@ -57,7 +60,8 @@ std::vector<Tensor> compute_expand(const ComputeContext& ctx) {
     for (int k = 0; k < x.rank(); ++k) {
       const size_t at = shape.size() - static_cast<size_t>(x.rank() - k);
       const Expr& extent = x.shape()[k];
-      // An axis that is either stretched or of equal size at run time: its last element is its only one when it is stretched.
+      // An axis that is either stretched or of equal size at run time: its last element is its only one when it is
+      // stretched.
       index.push_back(is_const_int(extent, 1) ? Expr(0) : same_dim(extent, shape[at]) ? i[at] : min(i[at], extent - 1));
     }
     return x(index);
@@ -72,10 +76,12 @@ Result<void> reference_expand(ReferenceContext& ctx) {
   shape.insert(shape.begin(), rank - shape.size(), 1);
   for (size_t k = 0; k < rank; ++k) {
     if (shape[k] == 1) shape[k] = wanted[k];
-    else if (wanted[k] != 1 && wanted[k] != shape[k]) return Failure{"shape-mismatch", "expand of " + std::to_string(shape[k]) + " to " + std::to_string(wanted[k])};
+    else if (wanted[k] != 1 && wanted[k] != shape[k])
+      return Failure{"shape-mismatch", "expand of " + std::to_string(shape[k]) + " to " + std::to_string(wanted[k])};
   }
   RefTensor& y = make_output(ctx, x.dtype, shape);
-  for_each_broadcast<1>(shape, {&x.shape}, [&](int64_t k, const std::array<int64_t, 1>& at) { copy_element(y, k, x, at[0]); });
+  for_each_broadcast<1>(shape, {&x.shape},
+                        [&](int64_t k, const std::array<int64_t, 1>& at) { copy_element(y, k, x, at[0]); });
   return {};
 }
 
@@ -89,7 +95,8 @@ Result<std::vector<TensorType>> infer_tile(const InferContext& ctx) {
     return std::vector<TensorType>{std::move(type)};
   }
   for (int k = 0; k < data.rank(); ++k) {
-    if (known((*repeats)[k]).value_or(0) < 0) return refuse("shape-mismatch") << "input repeats: expected counts of 0 or more, got " << *known((*repeats)[k]);
+    if (known((*repeats)[k]).value_or(0) < 0)
+      return refuse("shape-mismatch") << "input repeats: expected counts of 0 or more, got " << *known((*repeats)[k]);
     type.shape.push_back(data.shape[k] * (*repeats)[k]);
   }
   if (data.is_static() && follows_elements(type)) {
@@ -108,7 +115,8 @@ std::vector<Tensor> compute_tile(const ComputeContext& ctx) {
   const Elements repeats = *known_elements(ctx, 1);
   return {injective("tile", ctx.output_type(), [&](const Indices& i) {
     Indices index;
-    for (int k = 0; k < x.rank(); ++k) index.push_back(is_const_int(repeats[k], 1) ? i[k] : floor_mod(i[k], x.shape()[k]));
+    for (int k = 0; k < x.rank(); ++k)
+      index.push_back(is_const_int(repeats[k], 1) ? i[k] : floor_mod(i[k], x.shape()[k]));
     return x(index);
   })};
 }

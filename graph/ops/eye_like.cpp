@@ -10,7 +10,8 @@ OpDef eye_like() {
       .since = 9,
       .doc = "A matrix of the shape of the input with ones on the k-th diagonal and zeros elsewhere.",
       .inputs = {{.name = "input"}},
-      .attrs = {{.name = "dtype", .kind = AttrKind::kType, .no_default = true}, {.name = "k", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
+      .attrs = {{.name = "dtype", .kind = AttrKind::kType, .no_default = true},
+                {.name = "k", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
       .fusion = FusionKind::kInjective,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<void> ok = check_rank(ctx.input(0), 2, 2, "input"); !ok) return ok.failure();
@@ -35,7 +36,9 @@ OpDef eye_like() {
       .samples =
           {
               {.name = "square", .inputs = {f32({5, 5})}},
-              {.name = "above", .inputs = {in(kInt32, {3, 17})}, .attrs = attrs({{"k", 2}, {"dtype", AttrValue(kFloat64)}})},
+              {.name = "above",
+               .inputs = {in(kInt32, {3, 17})},
+               .attrs = attrs({{"k", 2}, {"dtype", AttrValue(kFloat64)}})},
               {.name = "below", .inputs = {f32({4, 3})}, .attrs = attrs({{"k", -2}})},
               {.name = "outside", .inputs = {f32({2, 2})}, .attrs = attrs({{"k", 5}})},
               {.name = "vector", .inputs = {f32({3})}, .error_id = "rank-mismatch"},

@@ -10,7 +10,8 @@ namespace {
 constexpr int64_t kDirectLength = 32;
 
 Reducer complex_sum(DType dtype) {
-  Reducer reducer{.name = "complex_sum", .lhs = {}, .rhs = {}, .combined = {}, .identity = {make_zero(dtype), make_zero(dtype)}};
+  Reducer reducer{
+      .name = "complex_sum", .lhs = {}, .rhs = {}, .combined = {}, .identity = {make_zero(dtype), make_zero(dtype)}};
   for (const char* part : {"r", "i"}) {
     const Var a(std::string("a") + part, dtype), b(std::string("b") + part, dtype);
     reducer.lhs.push_back(a);
@@ -43,12 +44,14 @@ std::vector<Tensor> fourier_transform(const Fourier& what) {
       return cast(dtype, call(function, {angle}) * make_const(kFloat64, sign));
     });
   };
-  const Tensor cosine = root("fourier_cos", Intrinsic::kCos, 1), sine = root("fourier_sin", Intrinsic::kSin, what.inverse ? 1 : -1);
+  const Tensor cosine = root("fourier_cos", Intrinsic::kCos, 1),
+               sine = root("fourier_sin", Intrinsic::kSin, what.inverse ? 1 : -1);
   const size_t batch = what.batch.size();
   std::vector<Tensor> state;
   int64_t done = 1;
-  // After each pass state[k, i] is the transform of length `done` of the elements i, i + length/done, i + 2 length/done, ... at
-  // frequency k. A pass of factor r joins r of them: state'[k, i] = sum over q of root(q k) state[k mod done, i + q length/(done r)].
+  // After each pass state[k, i] is the transform of length `done` of the elements i, i + length/done, i + 2
+  // length/done, ... at frequency k. A pass of factor r joins r of them: state'[k, i] = sum over q of root(q k) state[k
+  // mod done, i + q length/(done r)].
   for (int64_t factor : fourier_factors(length)) {
     const int64_t next = done * factor, rest = length / next;
     Shape shape = what.batch;

@@ -17,7 +17,8 @@ Result<std::vector<TensorType>> infer_gather(const InferContext& ctx) {
   type.shape.insert(type.shape.end(), data.shape.begin() + *axis + 1, data.shape.end());
   const auto extent = known(data.shape[*axis]);
   if (extent == 0 && !is_empty(type.shape))
-    return refuse("index-out-of-range") << "input data: expected elements along axis " << *axis << ", got shape " << shape_text(data.shape);
+    return refuse("index-out-of-range") << "input data: expected elements along axis " << *axis << ", got shape "
+                                        << shape_text(data.shape);
   const auto numbers = known_numbers(ctx, 1);
   if (extent && numbers)
     for (int64_t number : *numbers)
@@ -34,8 +35,8 @@ Result<std::vector<TensorType>> infer_gather(const InferContext& ctx) {
   return std::vector<TensorType>{std::move(type)};
 }
 
-/// first + k * step, when the constant indices (of at most one dim) are such a row inside the axis; reading no indices then, the stage
-/// is a plain slice.
+/// first + k * step, when the constant indices (of at most one dim) are such a row inside the axis; reading no indices
+/// then, the stage is a plain slice.
 struct Row {
   Expr first;
   int64_t step;
@@ -47,7 +48,8 @@ std::optional<Row> as_row(const ComputeContext& ctx, const Expr& extent) {
   const bool from_end = numbers->front() < 0;
   const int64_t step = numbers->size() > 1 ? (*numbers)[1] - (*numbers)[0] : 0;
   for (size_t k = 0; k < numbers->size(); ++k) {
-    if (((*numbers)[k] < 0) != from_end || (*numbers)[k] != numbers->front() + static_cast<int64_t>(k) * step) return {};
+    if (((*numbers)[k] < 0) != from_end || (*numbers)[k] != numbers->front() + static_cast<int64_t>(k) * step)
+      return {};
     // Of a symbolic axis only the first and the last element can be known to be inside, once it is not empty.
     if (!known(extent) && (*numbers)[k] != 0 && (*numbers)[k] != -1) return {};
   }
@@ -84,7 +86,8 @@ Result<void> reference_gather(ReferenceContext& ctx) {
     for (int64_t raw : indices.i) {
       const Result<int64_t> index = wrap_number(raw, from.axis, "input indices");
       if (!index) return index.failure();
-      for (int64_t inner = 0; inner < from.inner; ++inner) copy_element(y, at++, data, (outer * from.axis + *index) * from.inner + inner);
+      for (int64_t inner = 0; inner < from.inner; ++inner)
+        copy_element(y, at++, data, (outer * from.axis + *index) * from.inner + inner);
     }
   return {};
 }
@@ -105,10 +108,18 @@ OpDef gather() {
           {
               {.name = "rows", .inputs = {f32({7, 3}), in(kInt64, {5}, -7, 6)}},
               {.name = "embedding", .inputs = {f32({17, 4}), in(kInt32, {2, 3}, 0, 16)}},
-              {.name = "columns", .inputs = {f32({3, 5, 2}), in(kInt64, {2, 1}, -5, 4)}, .attrs = attrs({{"axis", -2}})},
-              {.name = "scalar_index", .inputs = {f32({3, 5}), known_scalar(kInt64, -1)}, .attrs = attrs({{"axis", 1}})},
-              {.name = "constant_row", .inputs = {f32({3, 9}), known_ints({1, 3, 5, 7})}, .attrs = attrs({{"axis", 1}})},
-              {.name = "constant_any", .inputs = {f32({3, 9}), known_ints({1, -2, 5, 5})}, .attrs = attrs({{"axis", 1}})},
+              {.name = "columns",
+               .inputs = {f32({3, 5, 2}), in(kInt64, {2, 1}, -5, 4)},
+               .attrs = attrs({{"axis", -2}})},
+              {.name = "scalar_index",
+               .inputs = {f32({3, 5}), known_scalar(kInt64, -1)},
+               .attrs = attrs({{"axis", 1}})},
+              {.name = "constant_row",
+               .inputs = {f32({3, 9}), known_ints({1, 3, 5, 7})},
+               .attrs = attrs({{"axis", 1}})},
+              {.name = "constant_any",
+               .inputs = {f32({3, 9}), known_ints({1, -2, 5, 5})},
+               .attrs = attrs({{"axis", 1}})},
               {.name = "no_indices", .inputs = {f32({3, 5}), in(kInt64, {0})}},
               {.name = "integers", .inputs = {in(kInt64, {3}), in(kInt64, {}, 0, 2)}},
               {.name = "beyond", .inputs = {f32({3, 5}), known_ints({3})}, .error_id = "index-out-of-range"},

@@ -15,12 +15,13 @@ Result<std::vector<TensorType>> infer_gather_elements(const InferContext& ctx) {
   for (int dim = 0; dim < data.rank(); ++dim) {
     const auto limit = known(data.shape[dim]), size = known(indices.shape[dim]);
     if (dim != *axis && limit && size && *size > *limit)
-      return refuse("shape-mismatch") << "input indices: expected at most " << *limit << " at axis " << dim << " as in the data, got shape "
-                                      << shape_text(indices.shape);
+      return refuse("shape-mismatch") << "input indices: expected at most " << *limit << " at axis " << dim
+                                      << " as in the data, got shape " << shape_text(indices.shape);
   }
   TensorType type{data.dtype, indices.shape, {}};
   if (known(data.shape[*axis]) == 0 && !is_empty(type.shape))
-    return refuse("index-out-of-range") << "input data: expected elements along axis " << *axis << ", got shape " << shape_text(data.shape);
+    return refuse("index-out-of-range") << "input data: expected elements along axis " << *axis << ", got shape "
+                                        << shape_text(data.shape);
   return std::vector<TensorType>{std::move(type)};
 }
 
@@ -59,19 +60,23 @@ OpDef gather_elements() {
   return OpDef{
       .name = "GatherElements",
       .since = 11,
-      .doc = "For each index, the element of the data at the same position except along one axis, where the index says which.",
+      .doc =
+          "For each index, the element of the data at the same position except along one axis, where the index says "
+          "which.",
       .inputs = {{.name = "data"}, {.name = "indices", .types = TypeSet::kIndex}},
       .attrs = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{0}}},
       .fusion = FusionKind::kInjective,
       .infer = infer_gather_elements,
       .compute = compute_gather_elements,
-      .supports =
-          [](const InferContext& ctx) -> Result<void> {
+      .supports = [](const InferContext& ctx) -> Result<void> {
         const Shape &data = ctx.input(0).shape, &indices = ctx.input(1).shape;
         const int axis = normalize_axis(ctx.node.attrs.get_int("axis", 0), ctx.input(0).rank()).value();
         for (int dim = 0; dim < ctx.input(0).rank(); ++dim)
           if (dim != axis && !(known(data[dim]) && known(indices[dim])))
-            if (Result<void> ok = require_same_dim(data[dim], indices[dim], "input indices, axis " + std::to_string(dim)); !ok) return ok;
+            if (Result<void> ok =
+                    require_same_dim(data[dim], indices[dim], "input indices, axis " + std::to_string(dim));
+                !ok)
+              return ok;
         return {};
       },
       .reference = reference_gather_elements,
@@ -79,7 +84,9 @@ OpDef gather_elements() {
           {
               {.name = "rows", .inputs = {f32({3, 5}), in(kInt64, {2, 5}, -3, 2)}},
               {.name = "columns", .inputs = {f32({3, 17}), in(kInt32, {3, 4}, -17, 16)}, .attrs = attrs({{"axis", 1}})},
-              {.name = "fewer_rows", .inputs = {f32({3, 4, 5}), in(kInt64, {2, 9, 1}, -4, 3)}, .attrs = attrs({{"axis", -2}})},
+              {.name = "fewer_rows",
+               .inputs = {f32({3, 4, 5}), in(kInt64, {2, 9, 1}, -4, 3)},
+               .attrs = attrs({{"axis", -2}})},
               {.name = "no_indices", .inputs = {f32({3, 4}), in(kInt64, {0, 4})}},
               {.name = "ranks_differ", .inputs = {f32({3, 4}), in(kInt64, {3}, 0, 2)}, .error_id = "rank-mismatch"},
               {.name = "too_wide", .inputs = {f32({3, 4}), in(kInt64, {3, 5}, 0, 2)}, .error_id = "shape-mismatch"},

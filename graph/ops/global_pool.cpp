@@ -13,7 +13,9 @@ namespace {
 
 enum class Kind { kAverage, kMax, kLp };
 
-ReducedShape spatial_part(const Shape& x) { return ReducedShape(x, axes_from(2, static_cast<int>(x.size())), /*keep_dims=*/true); }
+ReducedShape spatial_part(const Shape& x) {
+  return ReducedShape(x, axes_from(2, static_cast<int>(x.size())), /*keep_dims=*/true);
+}
 
 std::vector<Tensor> compute_pool(const ComputeContext& ctx, Kind kind) {
   const Tensor& x = ctx.input(0);
@@ -23,7 +25,8 @@ std::vector<Tensor> compute_pool(const ComputeContext& ctx, Kind kind) {
   const auto load = [&](const Indices& i) { return widen(x(i)); };
   if (kind == Kind::kMax) return {narrow(reduce_axes("global_max", shape, max_reducer(wide), load), type)};
   if (kind == Kind::kAverage) return {narrow(mean_axes("global_average", shape, load), type)};
-  const Tensor total = sum_axes("global_lp_sum", shape, [&](const Indices& i) { return power_of_magnitude(load(i), p); });
+  const Tensor total =
+      sum_axes("global_lp_sum", shape, [&](const Indices& i) { return power_of_magnitude(load(i), p); });
   return {compute("global_lp", shape.out, [&](const Indices& i) { return cast(type, root_of(total(i), p)); })};
 }
 
@@ -34,10 +37,14 @@ Result<void> reference(ReferenceContext& ctx, Kind kind) {
   for (int64_t k = 0; k < planes; ++k) {
     double total = kind == Kind::kMax ? -std::numeric_limits<double>::infinity() : 0;
     for (int64_t at = k * size; at < (k + 1) * size; ++at) {
-      if (kind == Kind::kMax) total = x.f[at] > total || std::isnan(x.f[at]) ? x.f[at] : total;
-      else total += kind == Kind::kAverage ? x.f[at] : std::pow(std::fabs(x.f[at]), p);
+      if (kind == Kind::kMax)
+        total = x.f[at] > total || std::isnan(x.f[at]) ? x.f[at] : total;
+      else
+        total += kind == Kind::kAverage ? x.f[at] : std::pow(std::fabs(x.f[at]), p);
     }
-    ctx.output().f[k] = kind == Kind::kAverage ? total / static_cast<double>(size) : kind == Kind::kLp ? std::pow(total, 1 / p) : total;
+    ctx.output().f[k] = kind == Kind::kAverage ? total / static_cast<double>(size)
+                        : kind == Kind::kLp    ? std::pow(total, 1 / p)
+                                               : total;
   }
   return {};
 }
@@ -52,7 +59,8 @@ OpDef make(const char* name, Kind kind, const char* doc) {
       .fusion = FusionKind::kReduction,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<void> ok = check_rank(ctx.input(0), 2, 64, "input X"); !ok) return ok.failure();
-        if (ctx.node.attrs.get_int("p", 2) < 1) return refuse("bad-attribute") << "attribute p: expected 1 or more, got " << ctx.node.attrs.get_int("p", 2);
+        if (ctx.node.attrs.get_int("p", 2) < 1)
+          return refuse("bad-attribute") << "attribute p: expected 1 or more, got " << ctx.node.attrs.get_int("p", 2);
         return std::vector<TensorType>{{ctx.input(0).dtype, spatial_part(ctx.input(0).shape).out, {}}};
       },
       .samples = {{.name = "image", .inputs = {f32({2, 3, 5, 7})}},
@@ -75,7 +83,8 @@ OpDef make(const char* name, Kind kind, const char* doc) {
 
 /// Pools whose window is the whole image.
 std::vector<OpDef> global_pool() {
-  return {make("GlobalAveragePool", Kind::kAverage, "The mean of each channel of each sample."), make("GlobalLpPool", Kind::kLp, "The Lp norm of each channel of each sample."),
+  return {make("GlobalAveragePool", Kind::kAverage, "The mean of each channel of each sample."),
+          make("GlobalLpPool", Kind::kLp, "The Lp norm of each channel of each sample."),
           make("GlobalMaxPool", Kind::kMax, "The greatest element of each channel of each sample.")};
 }
 

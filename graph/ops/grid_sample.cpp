@@ -18,7 +18,9 @@ struct GridParams {
   bool align;
 
   explicit GridParams(const AttrMap& attrs)
-      : mode(attrs.get_string("mode", "linear")), padding(attrs.get_string("padding_mode", "zeros")), align(attrs.get_int("align_corners", 0) != 0) {}
+      : mode(attrs.get_string("mode", "linear")),
+        padding(attrs.get_string("padding_mode", "zeros")),
+        align(attrs.get_int("align_corners", 0) != 0) {}
   /// Pixels read along each axis, and the first of them relative to the one below the position.
   int64_t taps() const { return mode == "nearest" ? 1 : mode == "linear" ? 2 : 4; }
   int64_t first() const { return mode == "cubic" ? -1 : 0; }
@@ -34,11 +36,13 @@ Result<std::vector<TensorType>> infer_grid_sample(const InferContext& ctx) {
   if (Result<void> ok = check_shape(grid, wanted, "input grid"); !ok) return ok.failure();
   const GridParams p(ctx.node.attrs);
   if (p.mode != "nearest" && !x.dtype.is_float())
-    return refuse("unsupported-dtype") << "input X: expected a float type for mode " << p.mode << ", got " << to_string(x.dtype) << "; insert a Cast";
+    return refuse("unsupported-dtype") << "input X: expected a float type for mode " << p.mode << ", got "
+                                       << to_string(x.dtype) << "; insert a Cast";
   TensorType type{x.dtype, {x.shape[0], x.shape[1]}, {}};
   type.shape.insert(type.shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
   for (size_t k = 2; k < x.shape.size(); ++k)
-    if (known(x.shape[k]) == 0 && !is_empty(type.shape)) return refuse("shape-mismatch") << "input X: expected pixels, got shape " << shape_text(x.shape);
+    if (known(x.shape[k]) == 0 && !is_empty(type.shape))
+      return refuse("shape-mismatch") << "input X: expected pixels, got shape " << shape_text(x.shape);
   return std::vector<TensorType>{std::move(type)};
 }
 
@@ -101,7 +105,8 @@ std::vector<Tensor> compute_grid_sample(const ComputeContext& ctx) {
     Expr weight = constant_like(where, 1);
     if (p.mode != "nearest") {
       const Expr distance = cast(wide, tap + p.first()) - (where - whole);
-      weight = p.mode == "linear" ? constant_like(where, 1) - call(Intrinsic::kAbs, {distance}) : cubic_kernel(distance, kCubicCoefficient);
+      weight = p.mode == "linear" ? constant_like(where, 1) - call(Intrinsic::kAbs, {distance})
+                                  : cubic_kernel(distance, kCubicCoefficient);
     }
     return std::vector<Expr>{pixel(p, base + tap + p.first(), extent), weight};
   });
@@ -126,7 +131,9 @@ std::vector<Tensor> compute_grid_sample(const ComputeContext& ctx) {
   };
   if (p.mode == "nearest") {
     const Indices first(static_cast<size_t>(axes), Expr(0));
-    return {compute("grid_sample", type.shape, [&](const Indices& i) { return select(inside(i, first), load_pixel(i, first), make_zero(type.dtype)); })};
+    return {compute("grid_sample", type.shape, [&](const Indices& i) {
+      return select(inside(i, first), load_pixel(i, first), make_zero(type.dtype));
+    })};
   }
   std::function<Expr(const Indices&, const Indices&)> where;
   if (p.padding == "zeros") where = inside;
@@ -213,20 +220,44 @@ OpDef grid_sample() {
                            .attrs = with(mode, padding, align),
                            .rtol = 1e-4,
                            .atol = 1e-4});
-  samples.push_back({.name = "volume", .inputs = {f32({1, 2, 3, 4, 3}), f32({1, 2, 3, 1, 3}, -1.2, 1.2)}, .rtol = 1e-4, .atol = 1e-4});
-  samples.push_back({.name = "line", .inputs = {f32({1, 1, 17}), f32({1, 5, 1}, -1.2, 1.2)}, .attrs = with("cubic", "zeros", 0), .rtol = 1e-4, .atol = 1e-4});
-  samples.push_back({.name = "one_pixel", .inputs = {f32({1, 1, 1, 1}), f32({1, 2, 2, 2}, -3, 3)}, .attrs = with("linear", "reflection", 1), .rtol = 1e-4, .atol = 1e-4});
-  samples.push_back({.name = "integers", .inputs = {in(kInt32, {1, 1, 4, 4}), f32({1, 3, 3, 2}, -1.5, 1.5)}, .attrs = with("nearest", "zeros", 0)});
-  samples.push_back({.name = "integers_linear", .inputs = {in(kInt32, {1, 1, 4, 4}), f32({1, 3, 3, 2})}, .error_id = "unsupported-dtype"});
-  samples.push_back({.name = "three_coordinates", .inputs = {f32({1, 1, 4, 4}), f32({1, 3, 3, 3})}, .error_id = "shape-mismatch"});
+  samples.push_back({.name = "volume",
+                     .inputs = {f32({1, 2, 3, 4, 3}), f32({1, 2, 3, 1, 3}, -1.2, 1.2)},
+                     .rtol = 1e-4,
+                     .atol = 1e-4});
+  samples.push_back({.name = "line",
+                     .inputs = {f32({1, 1, 17}), f32({1, 5, 1}, -1.2, 1.2)},
+                     .attrs = with("cubic", "zeros", 0),
+                     .rtol = 1e-4,
+                     .atol = 1e-4});
+  samples.push_back({.name = "one_pixel",
+                     .inputs = {f32({1, 1, 1, 1}), f32({1, 2, 2, 2}, -3, 3)},
+                     .attrs = with("linear", "reflection", 1),
+                     .rtol = 1e-4,
+                     .atol = 1e-4});
+  samples.push_back({.name = "integers",
+                     .inputs = {in(kInt32, {1, 1, 4, 4}), f32({1, 3, 3, 2}, -1.5, 1.5)},
+                     .attrs = with("nearest", "zeros", 0)});
+  samples.push_back({.name = "integers_linear",
+                     .inputs = {in(kInt32, {1, 1, 4, 4}), f32({1, 3, 3, 2})},
+                     .error_id = "unsupported-dtype"});
+  samples.push_back(
+      {.name = "three_coordinates", .inputs = {f32({1, 1, 4, 4}), f32({1, 3, 3, 3})}, .error_id = "shape-mismatch"});
   return OpDef{
       .name = "GridSample",
       .since = 16,
-      .doc = "Pixels at the positions that a grid gives, from -1 to 1 over each axis, interpolated; outside: zeros, the border, or the mirror image.",
+      .doc =
+          "Pixels at the positions that a grid gives, from -1 to 1 over each axis, interpolated; outside: zeros, the "
+          "border, or the mirror image.",
       .inputs = {{.name = "X"}, {.name = "grid", .types = TypeSet::kFloat}},
       .attrs = {{.name = "align_corners", .kind = AttrKind::kInt, .default_value = int64_t{0}},
-                {.name = "mode", .kind = AttrKind::kString, .default_value = std::string("linear"), .allowed = {"linear", "nearest", "cubic"}},
-                {.name = "padding_mode", .kind = AttrKind::kString, .default_value = std::string("zeros"), .allowed = {"zeros", "border", "reflection"}}},
+                {.name = "mode",
+                 .kind = AttrKind::kString,
+                 .default_value = std::string("linear"),
+                 .allowed = {"linear", "nearest", "cubic"}},
+                {.name = "padding_mode",
+                 .kind = AttrKind::kString,
+                 .default_value = std::string("zeros"),
+                 .allowed = {"zeros", "border", "reflection"}}},
       .fusion = FusionKind::kOpaque,
       .infer = infer_grid_sample,
       .compute = compute_grid_sample,

@@ -9,10 +9,14 @@ OpDef identity() {
       .doc = "The input.",
       .inputs = {{.name = "input"}},
       .fusion = FusionKind::kElementwise,
-      .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> { return std::vector<TensorType>{ctx.input(0)}; },
-      .compute = [](const ComputeContext& ctx) {
-        return std::vector<Tensor>{compute("identity", ctx.input(0).shape(), [&](const Indices& i) { return ctx.input(0)(i); })};
+      .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
+        return std::vector<TensorType>{ctx.input(0)};
       },
+      .compute =
+          [](const ComputeContext& ctx) {
+            return std::vector<Tensor>{
+                compute("identity", ctx.input(0).shape(), [&](const Indices& i) { return ctx.input(0)(i); })};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         ctx.output() = ctx.input(0);
         return {};

@@ -29,7 +29,8 @@ Expr unless_empty(const Expr& extent, const Expr& value) {
 
 Result<int64_t> wrap_number(int64_t index, int64_t extent, const std::string& what) {
   if (index < -extent || index >= extent)
-    return refuse("index-out-of-range") << what << ": expected an index from " << -extent << " to " << extent - 1 << ", got " << index;
+    return refuse("index-out-of-range") << what << ": expected an index from " << -extent << " to " << extent - 1
+                                        << ", got " << index;
   return index < 0 ? index + extent : index;
 }
 

@@ -12,8 +12,8 @@ bool is_empty(const Shape& shape);
 /// A stage of that type and shape. An output without elements reads nothing, so that its indices need not be in bounds.
 Tensor injective(const std::string& name, const TensorType& type, const std::function<Expr(const Indices&)>& body);
 
-/// Index data brought into [0, extent): negative numbers count from the end, what is outside then is clamped, so that no data can
-/// make generated code read or write outside a tensor. `extent` must be above 0.
+/// Index data brought into [0, extent): negative numbers count from the end, what is outside then is clamped, so that
+/// no data can make generated code read or write outside a tensor. `extent` must be above 0.
 Expr wrap_index(const Expr& raw, const Expr& extent);
 /// `value` where `extent` is above 0, else 0: guards loads from an axis that may be empty at run time.
 Expr unless_empty(const Expr& extent, const Expr& value);

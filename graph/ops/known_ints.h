@@ -9,7 +9,8 @@
 
 namespace tensmith::graph::ops {
 
-/// The elements of an integer input; an empty list when the input is not given. Errors: `dynamic-shape` when not all are known.
+/// The elements of an integer input; an empty list when the input is not given. Errors: `dynamic-shape` when not all
+/// are known.
 inline Result<std::vector<int64_t>> known_ints_of(const Constant* constant, const TensorType* type, const char* name) {
   if (constant) return constant->ints();
   if (!type) return std::vector<int64_t>{};
@@ -18,14 +19,17 @@ inline Result<std::vector<int64_t>> known_ints_of(const Constant* constant, cons
     if (const auto value = known(element)) values.push_back(*value);
   const bool empty = type->rank() == 1 && is_const_int(type->shape[0], 0);
   if (values.size() != type->value.size() || (values.empty() && !empty))
-    return refuse("dynamic-shape") << "input " << name << ": expected values known at compile time, got " << to_string(*type) << " that is computed";
+    return refuse("dynamic-shape") << "input " << name << ": expected values known at compile time, got "
+                                   << to_string(*type) << " that is computed";
   return values;
 }
 inline Result<std::vector<int64_t>> known_ints_of(const InferContext& ctx, size_t i, const char* name) {
-  return known_ints_of(i < ctx.constants.size() ? ctx.constants[i] : nullptr, i < ctx.inputs.size() ? ctx.inputs[i] : nullptr, name);
+  return known_ints_of(i < ctx.constants.size() ? ctx.constants[i] : nullptr,
+                       i < ctx.inputs.size() ? ctx.inputs[i] : nullptr, name);
 }
 inline Result<std::vector<int64_t>> known_ints_of(const ComputeContext& ctx, size_t i, const char* name) {
-  return known_ints_of(i < ctx.constants.size() ? ctx.constants[i] : nullptr, i < ctx.input_types.size() ? ctx.input_types[i] : nullptr, name);
+  return known_ints_of(i < ctx.constants.size() ? ctx.constants[i] : nullptr,
+                       i < ctx.input_types.size() ? ctx.input_types[i] : nullptr, name);
 }
 inline Result<std::vector<int64_t>> known_ints_of(const ReferenceContext& ctx, size_t i, const char*) {
   if (i >= ctx.inputs.size() || !ctx.inputs[i]) return std::vector<int64_t>{};

@@ -18,7 +18,9 @@ Result<ReducedShape> normalized_part(const Node& node, const Shape& shape) {
 
 std::vector<bool> reduced_of(const RefTensor& x, int64_t axis) {
   std::vector<bool> reduced(x.shape.size(), false);
-  for (size_t d = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.shape.size()) : axis); d < reduced.size(); ++d) reduced[d] = true;
+  for (size_t d = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.shape.size()) : axis);
+       d < reduced.size(); ++d)
+    reduced[d] = true;
   return reduced;
 }
 
@@ -36,9 +38,13 @@ void scale_and_shift(ReferenceContext& ctx, const RefTensor& x, Normalised norma
 Result<void> check_affine(const InferContext& ctx) {
   for (int k = 1; k < 3; ++k)
     if (ctx.has(k))
-      if (Result<void> ok = check_broadcast_to(ctx.input(k).shape, ctx.input(0).shape, k == 1 ? "input Scale" : "input B"); !ok) return ok;
+      if (Result<void> ok =
+              check_broadcast_to(ctx.input(k).shape, ctx.input(0).shape, k == 1 ? "input Scale" : "input B");
+          !ok)
+        return ok;
   const int64_t stash = ctx.node.attrs.get_int("stash_type", 1);
-  if (stash != 1 && stash != 11) return refuse("unsupported-attribute") << "attribute stash_type: expected 1 (float) or 11 (double), got " << stash;
+  if (stash != 1 && stash != 11)
+    return refuse("unsupported-attribute") << "attribute stash_type: expected 1 (float) or 11 (double), got " << stash;
   return {};
 }
 
@@ -76,7 +82,8 @@ Result<void> layer_norm_reference(ReferenceContext& ctx) {
   for (size_t d = 0; d < strides.size(); ++d) rows *= strides[d] ? x.shape[d] : 1;
   const ReferenceMoments m = reference_moments(x, strides, rows);
   const int64_t columns = rows ? x.num_elements() / rows : 0;  // the reduced axes are the last ones
-  scale_and_shift(ctx, x, [&](int64_t k) { return (x.f[k] - m.mean[k / columns]) / std::sqrt(m.variance[k / columns] + epsilon); });
+  scale_and_shift(
+      ctx, x, [&](int64_t k) { return (x.f[k] - m.mean[k / columns]) / std::sqrt(m.variance[k / columns] + epsilon); });
   if (ctx.outputs.size() > 1) ctx.output(1).f = m.mean;
   if (ctx.outputs.size() > 2)
     for (int64_t k = 0; k < rows; ++k) ctx.output(2).f[k] = 1 / std::sqrt(m.variance[k] + epsilon);
@@ -101,8 +108,12 @@ OpDef layer_normalization() {
   return OpDef{
       .name = "LayerNormalization",
       .since = 17,
-      .doc = "(x - mean) / sqrt(variance + epsilon) * Scale + B over the axes from `axis` on; also gives mean and 1 / deviation.",
-      .inputs = {{.name = "X", .types = TypeSet::kFloat}, {.name = "Scale", .types = TypeSet::kFloat}, {.name = "B", .types = TypeSet::kFloat, .optional = true}},
+      .doc =
+          "(x - mean) / sqrt(variance + epsilon) * Scale + B over the axes from `axis` on; also gives mean and 1 / "
+          "deviation.",
+      .inputs = {{.name = "X", .types = TypeSet::kFloat},
+                 {.name = "Scale", .types = TypeSet::kFloat},
+                 {.name = "B", .types = TypeSet::kFloat, .optional = true}},
       .attrs = norm_attrs(),
       .min_outputs = 1,
       .max_outputs = 3,
@@ -111,17 +122,30 @@ OpDef layer_normalization() {
       .compute = layer_norm,
       .reference = layer_norm_reference,
       .flops = norm_flops,
-      .samples = {{.name = "rows", .inputs = {f32({3, 17}), f32({17}), f32({17})}},
-                  {.name = "no_bias", .inputs = {f32({2, 3, 5}), f32({5})}},
-                  {.name = "two_axes", .inputs = {f32({2, 3, 5}), f32({3, 5}), f32({5})}, .attrs = attrs({{"axis", 1}})},
-                  {.name = "all_axes", .inputs = {f32({3, 5}), f32({3, 5}), f32({3, 5})}, .attrs = attrs({{"axis", 0}})},
-                  {.name = "statistics", .inputs = {f32({2, 3, 4}), f32({4}), f32({4})}, .attrs = attrs({{"epsilon", 0.1}}), .num_outputs = 3},
-                  {.name = "far_from_zero", .inputs = {f32({2, 9}, 1000, 1001), f32({9}), f32({9})}, .rtol = 1e-3, .atol = 1e-3},
-                  {.name = "one", .inputs = {f32({1, 1}), f32({1}), f32({1})}},
-                  {.name = "half", .inputs = {in(kFloat16, {3, 9}), in(kFloat16, {9}), in(kFloat16, {9})}, .rtol = 3e-3, .atol = 3e-3},
-                  {.name = "double", .inputs = {in(kFloat64, {3, 4}), in(kFloat64, {4})}},
-                  {.name = "scale_too_large", .inputs = {f32({3, 5}), f32({4})}, .error_id = "shape-mismatch"},
-                  {.name = "axis_out_of_range", .inputs = {f32({3, 5}), f32({5})}, .attrs = attrs({{"axis", 2}}), .error_id = "axis-out-of-range"}},
+      .samples =
+          {{.name = "rows", .inputs = {f32({3, 17}), f32({17}), f32({17})}},
+           {.name = "no_bias", .inputs = {f32({2, 3, 5}), f32({5})}},
+           {.name = "two_axes", .inputs = {f32({2, 3, 5}), f32({3, 5}), f32({5})}, .attrs = attrs({{"axis", 1}})},
+           {.name = "all_axes", .inputs = {f32({3, 5}), f32({3, 5}), f32({3, 5})}, .attrs = attrs({{"axis", 0}})},
+           {.name = "statistics",
+            .inputs = {f32({2, 3, 4}), f32({4}), f32({4})},
+            .attrs = attrs({{"epsilon", 0.1}}),
+            .num_outputs = 3},
+           {.name = "far_from_zero",
+            .inputs = {f32({2, 9}, 1000, 1001), f32({9}), f32({9})},
+            .rtol = 1e-3,
+            .atol = 1e-3},
+           {.name = "one", .inputs = {f32({1, 1}), f32({1}), f32({1})}},
+           {.name = "half",
+            .inputs = {in(kFloat16, {3, 9}), in(kFloat16, {9}), in(kFloat16, {9})},
+            .rtol = 3e-3,
+            .atol = 3e-3},
+           {.name = "double", .inputs = {in(kFloat64, {3, 4}), in(kFloat64, {4})}},
+           {.name = "scale_too_large", .inputs = {f32({3, 5}), f32({4})}, .error_id = "shape-mismatch"},
+           {.name = "axis_out_of_range",
+            .inputs = {f32({3, 5}), f32({5})},
+            .attrs = attrs({{"axis", 2}}),
+            .error_id = "axis-out-of-range"}},
   };
 }
 
@@ -138,22 +162,25 @@ OpDef rms_normalization() {
         if (Result<void> ok = check_affine(ctx); !ok) return ok.failure();
         return std::vector<TensorType>{{ctx.input(1).dtype, ctx.input(0).shape, {}}};
       },
-      .compute = [](const ComputeContext& ctx) {
-        const Tensor& x = ctx.input(0);
-        const ReducedShape part = normalized_part(ctx.node, x.shape()).value();
-        const Tensor inverse = inverse_root_mean_square("rms_norm", part, ctx.node.attrs.get_float("epsilon", 1e-5), [&](const Indices& i) { return widen(x(i)); });
-        const DType type = ctx.output_type().dtype;
-        return std::vector<Tensor>{compute("rms_norm", x.shape(), [&](const Indices& i) {
-          const Expr normalised = widen(x(i)) * inverse(part.output_index(i));
-          return cast(type, normalised * cast(normalised.dtype(), broadcast_load(ctx.input(1), i)));
-        })};
-      },
+      .compute =
+          [](const ComputeContext& ctx) {
+            const Tensor& x = ctx.input(0);
+            const ReducedShape part = normalized_part(ctx.node, x.shape()).value();
+            const Tensor inverse = inverse_root_mean_square("rms_norm", part, ctx.node.attrs.get_float("epsilon", 1e-5),
+                                                            [&](const Indices& i) { return widen(x(i)); });
+            const DType type = ctx.output_type().dtype;
+            return std::vector<Tensor>{compute("rms_norm", x.shape(), [&](const Indices& i) {
+              const Expr normalised = widen(x(i)) * inverse(part.output_index(i));
+              return cast(type, normalised * cast(normalised.dtype(), broadcast_load(ctx.input(1), i)));
+            })};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor& x = ctx.input(0);
         const double epsilon = ctx.node.attrs.get_float("epsilon", 1e-5);
         int64_t axis = ctx.node.attrs.get_int("axis", -1);
         if (axis < 0) axis += static_cast<int64_t>(x.shape.size());
-        const int64_t columns = count_of(x.shape, static_cast<size_t>(axis)), rows = count_of(x.shape, 0, static_cast<size_t>(axis));
+        const int64_t columns = count_of(x.shape, static_cast<size_t>(axis)),
+                      rows = count_of(x.shape, 0, static_cast<size_t>(axis));
         std::vector<double> inverse(static_cast<size_t>(rows));
         for (int64_t r = 0; r < rows; ++r) {
           double total = 0;
@@ -165,7 +192,9 @@ OpDef rms_normalization() {
       },
       .flops = norm_flops,
       .samples = {{.name = "rows", .inputs = {f32({3, 17}), f32({17})}},
-                  {.name = "two_axes", .inputs = {f32({2, 3, 5}), f32({3, 5})}, .attrs = attrs({{"axis", 1}, {"epsilon", 0.1}})},
+                  {.name = "two_axes",
+                   .inputs = {f32({2, 3, 5}), f32({3, 5})},
+                   .attrs = attrs({{"axis", 1}, {"epsilon", 0.1}})},
                   {.name = "scalar_scale", .inputs = {f32({2, 5}), f32({})}},
                   {.name = "half", .inputs = {in(kFloat16, {3, 9}), in(kFloat16, {9})}, .rtol = 3e-3, .atol = 3e-3},
                   {.name = "scale_too_large", .inputs = {f32({3, 5}), f32({4})}, .error_id = "shape-mismatch"}},

@@ -24,7 +24,8 @@ Stmt loop_nest(const Shape& extents, const std::function<Stmt(const Indices&)>& 
     if (outermost == k && is_const_int(extents[k], 1)) ++outermost;
   }
   Stmt nest = body(index);
-  for (size_t k = extents.size(); k-- > 0;) nest = For::make(vars[k], 0, extents[k], k == outermost ? outer : ForKind::kSerial, nest);
+  for (size_t k = extents.size(); k-- > 0;)
+    nest = For::make(vars[k], 0, extents[k], k == outermost ? outer : ForKind::kSerial, nest);
   return nest;
 }
 
@@ -41,16 +42,19 @@ Stmt vector_nest(const Shape& extents, const std::function<Stmt(const Indices&)>
     if (size && *size < kLanes) return loop("j", inner, at);
     const Expr whole = floor_div(inner, kLanes);
     const Stmt vectors = loop("j", whole, [&](const Expr& j) {
-      return loop("lane", kLanes, [&](const Expr& lane) { return at(j * kLanes + lane); }, ForKind::kVectorized);
+      return loop(
+          "lane", kLanes, [&](const Expr& lane) { return at(j * kLanes + lane); }, ForKind::kVectorized);
     });
     if (size && *size % kLanes == 0) return vectors;
-    return Block::make({vectors, loop("j", floor_mod(inner, kLanes), [&](const Expr& j) { return at(whole * kLanes + j); })});
+    return Block::make(
+        {vectors, loop("j", floor_mod(inner, kLanes), [&](const Expr& j) { return at(whole * kLanes + j); })});
   };
   return loop_nest(Shape(extents.begin(), extents.end() - 1), row, outer);
 }
 
 Stmt fill(const Buffer& to, const std::function<Expr(const Indices&)>& value) {
-  return vector_nest(to->shape, [&](const Indices& index) { return Store::make(to, index, value(index)); }, ForKind::kParallel);
+  return vector_nest(
+      to->shape, [&](const Indices& index) { return Store::make(to, index, value(index)); }, ForKind::kParallel);
 }
 
 Stmt unless_empty(const Expr& extent, Stmt body) { return known(extent) ? body : If::make(extent > 0, body); }

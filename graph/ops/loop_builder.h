@@ -9,11 +9,13 @@
 namespace tensmith::graph::ops {
 
 /// `for name in [0, extent)` around the statement that `body` gives for the loop variable.
-Stmt loop(const char* name, const Expr& extent, const std::function<Stmt(const Expr&)>& body, ForKind kind = ForKind::kSerial);
+Stmt loop(const char* name, const Expr& extent, const std::function<Stmt(const Expr&)>& body,
+          ForKind kind = ForKind::kSerial);
 /// A nest over `extents`, the innermost last. The outermost loop that turns more than once is of kind `outer`.
 Stmt loop_nest(const Shape& extents, const std::function<Stmt(const Indices&)>& body, ForKind outer = ForKind::kSerial);
 /// The same, a vector of iterations of the innermost loop at a time, so that no iteration may depend on another.
-Stmt vector_nest(const Shape& extents, const std::function<Stmt(const Indices&)>& body, ForKind outer = ForKind::kSerial);
+Stmt vector_nest(const Shape& extents, const std::function<Stmt(const Indices&)>& body,
+                 ForKind outer = ForKind::kSerial);
 /// Sets every element of `to` to `value(index)` in parallel.
 Stmt fill(const Buffer& to, const std::function<Expr(const Indices&)>& value);
 /// The statement where `extent` is above 0, for accesses to an axis that may be empty at run time.

@@ -34,13 +34,16 @@ std::vector<Tensor> compute_product(const ComputeContext& ctx) {
   const double alpha = options_of(ctx.node.attrs).alpha;
   Tensor sum = multiply("matmul", shape, ctx.input(0), ctx.input(1), compute_type(type),
                         {.term = [](const Expr& a, const Expr& b, const Indices&) { return widen(a) * widen(b); }});
-  if (alpha != 1) sum = compute("scale", sum.shape(), [&](const Indices& i) { return cast(type, sum(i) * make_const(sum.dtype(), alpha)); });
+  if (alpha != 1)
+    sum = compute("scale", sum.shape(),
+                  [&](const Indices& i) { return cast(type, sum(i) * make_const(sum.dtype(), alpha)); });
   return {narrow(sum, type)};
 }
 
 Result<void> reference(ReferenceContext& ctx) {
   const RefTensor &a = ctx.input(0), &b = ctx.input(1);
-  const Result<ProductShape> shape = resolve(ctx.node, {a.dtype, to_shape(a.shape), {}}, {b.dtype, to_shape(b.shape), {}});
+  const Result<ProductShape> shape =
+      resolve(ctx.node, {a.dtype, to_shape(a.shape), {}}, {b.dtype, to_shape(b.shape), {}});
   if (!shape) return shape.failure();
   RefTensor& y = ctx.output();
   if (a.is_float()) {
@@ -92,8 +95,11 @@ std::vector<OpSample> samples() {
 OpDef matmul() {
   return OpDef{
       .name = "MatMul",
-      .doc = "Matrix product by numpy's rules: stacks are broadcast, a vector is a row on the left and a column on the right.",
-      .inputs = {{.name = "A", .types = TypeSet::kNumeric}, {.name = "B", .types = TypeSet::kNumeric, .same_type_as = "A"}},
+      .doc =
+          "Matrix product by numpy's rules: stacks are broadcast, a vector is a row on the left and a column on the "
+          "right.",
+      .inputs = {{.name = "A", .types = TypeSet::kNumeric},
+                 {.name = "B", .types = TypeSet::kNumeric, .same_type_as = "A"}},
       .fusion = FusionKind::kContraction,
       .infer = infer,
       .compute = compute_product,
@@ -117,17 +123,30 @@ OpDef fused_matmul() {
       .fusion = FusionKind::kContraction,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         for (const char* name : {"transBatchA", "transBatchB"})
-          if (ctx.node.attrs.get_int(name, 0)) return refuse("unsupported-attribute") << "attribute " << name << ": expected 0, got 1; put a Transpose in front";
+          if (ctx.node.attrs.get_int(name, 0))
+            return refuse("unsupported-attribute")
+                   << "attribute " << name << ": expected 0, got 1; put a Transpose in front";
         return infer(ctx);
       },
       .compute = compute_product,
       .reference = reference,
       .flops = flops,
       .samples = {{.name = "plain", .inputs = {f32({3, 4}), f32({4, 5})}},
-                  {.name = "scaled", .inputs = {f32({2, 3, 4}), f32({2, 5, 4})}, .attrs = attrs({{"transB", 1}, {"alpha", 0.125}})},
-                  {.name = "both", .inputs = {f32({4, 3}), f32({5, 4})}, .attrs = attrs({{"transA", 1}, {"transB", 1}})},
-                  {.name = "half", .inputs = {in(kFloat16, {3, 4}), in(kFloat16, {4, 2})}, .attrs = attrs({{"alpha", 0.5}}), .rtol = 2e-3, .atol = 2e-3},
-                  {.name = "batch_swapped", .inputs = {f32({2, 3, 4}), f32({4, 5})}, .attrs = attrs({{"transBatchA", 1}}), .error_id = "unsupported-attribute"}},
+                  {.name = "scaled",
+                   .inputs = {f32({2, 3, 4}), f32({2, 5, 4})},
+                   .attrs = attrs({{"transB", 1}, {"alpha", 0.125}})},
+                  {.name = "both",
+                   .inputs = {f32({4, 3}), f32({5, 4})},
+                   .attrs = attrs({{"transA", 1}, {"transB", 1}})},
+                  {.name = "half",
+                   .inputs = {in(kFloat16, {3, 4}), in(kFloat16, {4, 2})},
+                   .attrs = attrs({{"alpha", 0.5}}),
+                   .rtol = 2e-3,
+                   .atol = 2e-3},
+                  {.name = "batch_swapped",
+                   .inputs = {f32({2, 3, 4}), f32({4, 5})},
+                   .attrs = attrs({{"transBatchA", 1}}),
+                   .error_id = "unsupported-attribute"}},
   };
 }
 

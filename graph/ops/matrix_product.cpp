@@ -29,9 +29,10 @@ Result<ProductShape> resolve_product(const TensorType& a, const TensorType& b, b
   shape.n = shape.column ? from_back(b, shape.transposed_b ? 2 : 1) : Expr(1);
   if (!same_dim(shape.k, k_of_b))
     return refuse(different_dim(shape.k, k_of_b) ? "shape-mismatch" : "dynamic-shape")
-           << "inputs " << shape_text(a.shape) << " and " << shape_text(b.shape) << ": expected equal dims to sum over, got " << dim_to_string(shape.k)
-           << " and " << dim_to_string(k_of_b);
-  const Shape stack_a(a.shape.begin(), a.shape.end() - (shape.row ? 2 : 1)), stack_b(b.shape.begin(), b.shape.end() - (shape.column ? 2 : 1));
+           << "inputs " << shape_text(a.shape) << " and " << shape_text(b.shape)
+           << ": expected equal dims to sum over, got " << dim_to_string(shape.k) << " and " << dim_to_string(k_of_b);
+  const Shape stack_a(a.shape.begin(), a.shape.end() - (shape.row ? 2 : 1)),
+      stack_b(b.shape.begin(), b.shape.end() - (shape.column ? 2 : 1));
   const Result<Shape> batch = broadcast_shapes({&stack_a, &stack_b});
   if (!batch) return batch.failure();
   shape.batch = *batch;
@@ -53,12 +54,14 @@ Indices index_b(const ProductShape& shape, const Shape& b, const Indices& i, con
   return matrix_index(b, batch, k, i.back(), shape.transposed_b);
 }
 
-Tensor multiply(const std::string& name, const ProductShape& shape, const Tensor& a, const Tensor& b, DType sum_type, const ProductTerms& terms) {
+Tensor multiply(const std::string& name, const ProductShape& shape, const Tensor& a, const Tensor& b, DType sum_type,
+                const ProductTerms& terms) {
   Reduction reduction;
   reduction.extents = {shape.k};
   reduction.reducer = sum_reducer(sum_type);
   reduction.body = [&](const Indices& i, const Indices& r) {
-    return std::vector<Expr>{terms.term(a(index_a(shape, a.shape(), i, r[0])), b(index_b(shape, b.shape(), i, r[0])), i)};
+    return std::vector<Expr>{
+        terms.term(a(index_a(shape, a.shape(), i, r[0])), b(index_b(shape, b.shape(), i, r[0])), i)};
   };
   if (terms.initial) reduction.initial = [&](const Indices& i) { return std::vector<Expr>{terms.initial(i)}; };
   return reduce_multi(name, shape.out, reduction)[0];

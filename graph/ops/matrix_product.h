@@ -7,28 +7,32 @@
 
 namespace tensmith::graph::ops {
 
-/// A product of (stacks of) matrices by numpy's rules: a vector on the left is a row, on the right a column, and loses that dim.
+/// A product of (stacks of) matrices by numpy's rules: a vector on the left is a row, on the right a column, and loses
+/// that dim.
 struct ProductShape {
-  Shape batch;            ///< broadcast dims in front
+  Shape batch;  ///< broadcast dims in front
   Expr m, n, k;
-  bool row = true;        ///< the output has dim m (A is no vector)
-  bool column = true;     ///< the output has dim n (B is no vector)
+  bool row = true;                                  ///< the output has dim m (A is no vector)
+  bool column = true;                               ///< the output has dim n (B is no vector)
   bool transposed_a = false, transposed_b = false;  ///< last two dims swapped
   Shape out;
 };
 /// Errors: `rank-mismatch` (rank 0), `shape-mismatch`, `dynamic-shape`, `dynamic-broadcast`.
-Result<ProductShape> resolve_product(const TensorType& a, const TensorType& b, bool transposed_a = false, bool transposed_b = false);
+Result<ProductShape> resolve_product(const TensorType& a, const TensorType& b, bool transposed_a = false,
+                                     bool transposed_b = false);
 
 /// Indices into A (or B) for output index `i` and reduction index `k`.
 Indices index_a(const ProductShape& shape, const Shape& a, const Indices& i, const Expr& k);
 Indices index_b(const ProductShape& shape, const Shape& b, const Indices& i, const Expr& k);
 
-/// One reduction over k. `term` makes the product from elements of A and B at output index `i`; `initial`: where the sum starts.
+/// One reduction over k. `term` makes the product from elements of A and B at output index `i`; `initial`: where the
+/// sum starts.
 struct ProductTerms {
   std::function<Expr(const Expr& a, const Expr& b, const Indices& i)> term;
   std::function<Expr(const Indices& i)> initial = nullptr;
 };
-Tensor multiply(const std::string& name, const ProductShape& shape, const Tensor& a, const Tensor& b, DType sum_type, const ProductTerms& terms);
+Tensor multiply(const std::string& name, const ProductShape& shape, const Tensor& a, const Tensor& b, DType sum_type,
+                const ProductTerms& terms);
 
 /// Units: floating-point operations (two per product).
 double product_flops(const ProductShape& shape);
@@ -47,13 +51,16 @@ void reference_gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* 
       }
 }
 
-/// Stacks of matrices, broadcast; `a` and `b` hold the elements in `a_dims`, `b_dims`, `c` the zeroed result in `out` order.
+/// Stacks of matrices, broadcast; `a` and `b` hold the elements in `a_dims`, `b_dims`, `c` the zeroed result in `out`
+/// order.
 template <typename T>
-void reference_multiply(const ProductShape& shape, const std::vector<T>& a, Dims a_dims, const std::vector<T>& b, Dims b_dims, std::vector<T>& c) {
+void reference_multiply(const ProductShape& shape, const std::vector<T>& a, Dims a_dims, const std::vector<T>& b,
+                        Dims b_dims, std::vector<T>& c) {
   if (!shape.row) a_dims.insert(a_dims.begin(), 1);
   if (!shape.column) b_dims.push_back(1);
   const auto transposed = [](const std::vector<T>& from, Dims& dims) {
-    const int64_t rows = dims[dims.size() - 2], columns = dims.back(), planes = rows * columns == 0 ? 0 : static_cast<int64_t>(from.size()) / (rows * columns);
+    const int64_t rows = dims[dims.size() - 2], columns = dims.back(),
+                  planes = rows * columns == 0 ? 0 : static_cast<int64_t>(from.size()) / (rows * columns);
     std::vector<T> to(from.size());
     for (int64_t p = 0; p < planes; ++p)
       for (int64_t r = 0; r < rows; ++r)

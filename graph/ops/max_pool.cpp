@@ -40,7 +40,9 @@ std::vector<Tensor> compute_pool(const ComputeContext& ctx) {
   Reduction reduction = pool_reduction(window);
   if (ctx.node.types.size() < 2) {
     reduction.reducer = max_reducer(wide);
-    reduction.body = [&](const Indices& i, const Indices& r) { return std::vector<Expr>{widen(x(pool_input_index(window, i, r)))}; };
+    reduction.body = [&](const Indices& i, const Indices& r) {
+      return std::vector<Expr>{widen(x(pool_input_index(window, i, r)))};
+    };
     return {narrow(reduce_multi("max_pool", out, reduction)[0], type)};
   }
   reduction.reducer = arg_max_reducer(wide, kInt64, /*last_index=*/false);
@@ -67,7 +69,8 @@ Result<void> reference(ReferenceContext& ctx) {
   const int64_t planes = x.shape[0] * x.shape[1];
   RefTensor& y = ctx.output();
   const auto greater = [&](int64_t a, int64_t b) {
-    if (!x.is_float()) return x.dtype.is_uint() ? static_cast<uint64_t>(x.i[a]) > static_cast<uint64_t>(x.i[b]) : x.i[a] > x.i[b];
+    if (!x.is_float())
+      return x.dtype.is_uint() ? static_cast<uint64_t>(x.i[a]) > static_cast<uint64_t>(x.i[b]) : x.i[a] > x.i[b];
     return x.f[a] > x.f[b] || (std::isnan(x.f[a]) && !std::isnan(x.f[b]));
   };
   for (int64_t p = 0; p < planes; ++p)
@@ -79,14 +82,19 @@ Result<void> reference(ReferenceContext& ctx) {
       });
       const int64_t to = p * window.out_size() + o;
       if (best < 0) {  // no tap inside the input
-        if (y.is_float()) y.f[to] = -std::numeric_limits<double>::infinity();
-        else y.i[to] = y.dtype.is_int() ? static_cast<int64_t>(~uint64_t{0} << (y.dtype.bits - 1)) : 0;
+        if (y.is_float())
+          y.f[to] = -std::numeric_limits<double>::infinity();
+        else
+          y.i[to] = y.dtype.is_int() ? static_cast<int64_t>(~uint64_t{0} << (y.dtype.bits - 1)) : 0;
         if (indices) ctx.output(1).i[to] = -1;
         return;
       }
-      if (y.is_float()) y.f[to] = x.f[best];
-      else y.i[to] = x.i[best];
-      if (indices) ctx.output(1).i[to] = columns ? p * window.in_size() + best_z + (best_y + best_x * dy.in) * dz.in : best;
+      if (y.is_float())
+        y.f[to] = x.f[best];
+      else
+        y.i[to] = x.i[best];
+      if (indices)
+        ctx.output(1).i[to] = columns ? p * window.in_size() + best_z + (best_y + best_x * dy.in) * dz.in : best;
     });
   return {};
 }
@@ -95,21 +103,48 @@ std::vector<OpSample> samples() {
   const NamedAttr k2("kernel_shape", ints({2, 2})), k3("kernel_shape", ints({3, 3}));
   return {
       {.name = "plain", .inputs = {f32({1, 3, 4, 5})}, .attrs = attrs({k2})},
-      {.name = "strided_padded", .inputs = {f32({1, 2, 7, 7})}, .attrs = attrs({k3, {"strides", ints({2, 2})}, {"pads", ints({1, 1, 1, 1})}})},
-      {.name = "ceil", .inputs = {f32({1, 1, 4, 4})}, .attrs = attrs({k3, {"strides", ints({2, 2})}, {"ceil_mode", 1}})},
-      {.name = "ceil_window_in_padding", .inputs = {f32({1, 1, 2, 2})}, .attrs = attrs({{"kernel_shape", ints({1, 1})}, {"strides", ints({2, 2})}, {"ceil_mode", 1}})},
+      {.name = "strided_padded",
+       .inputs = {f32({1, 2, 7, 7})},
+       .attrs = attrs({k3, {"strides", ints({2, 2})}, {"pads", ints({1, 1, 1, 1})}})},
+      {.name = "ceil",
+       .inputs = {f32({1, 1, 4, 4})},
+       .attrs = attrs({k3, {"strides", ints({2, 2})}, {"ceil_mode", 1}})},
+      {.name = "ceil_window_in_padding",
+       .inputs = {f32({1, 1, 2, 2})},
+       .attrs = attrs({{"kernel_shape", ints({1, 1})}, {"strides", ints({2, 2})}, {"ceil_mode", 1}})},
       {.name = "dilated", .inputs = {f32({1, 1, 6, 6})}, .attrs = attrs({k2, {"dilations", ints({2, 3})}})},
-      {.name = "indices", .inputs = {f32({2, 2, 4, 4})}, .attrs = attrs({k2, {"strides", ints({2, 2})}}), .num_outputs = 2},
-      {.name = "indices_padded", .inputs = {f32({1, 2, 3, 4})}, .attrs = attrs({k3, {"pads", ints({1, 1, 1, 1})}}), .num_outputs = 2},
-      {.name = "indices_ties", .inputs = {given(kFloat32, {1, 1, 2, 2}, {1, 1, 1, 1})}, .attrs = attrs({k2}), .num_outputs = 2},
-      {.name = "indices_column_major", .inputs = {f32({1, 2, 3, 5})}, .attrs = attrs({k2, {"storage_order", 1}}), .num_outputs = 2},
-      {.name = "line", .inputs = {f32({1, 2, 17})}, .attrs = attrs({{"kernel_shape", ints({3})}, {"strides", ints({2})}})},
+      {.name = "indices",
+       .inputs = {f32({2, 2, 4, 4})},
+       .attrs = attrs({k2, {"strides", ints({2, 2})}}),
+       .num_outputs = 2},
+      {.name = "indices_padded",
+       .inputs = {f32({1, 2, 3, 4})},
+       .attrs = attrs({k3, {"pads", ints({1, 1, 1, 1})}}),
+       .num_outputs = 2},
+      {.name = "indices_ties",
+       .inputs = {given(kFloat32, {1, 1, 2, 2}, {1, 1, 1, 1})},
+       .attrs = attrs({k2}),
+       .num_outputs = 2},
+      {.name = "indices_column_major",
+       .inputs = {f32({1, 2, 3, 5})},
+       .attrs = attrs({k2, {"storage_order", 1}}),
+       .num_outputs = 2},
+      {.name = "line",
+       .inputs = {f32({1, 2, 17})},
+       .attrs = attrs({{"kernel_shape", ints({3})}, {"strides", ints({2})}})},
       {.name = "volume", .inputs = {f32({1, 1, 3, 4, 5})}, .attrs = attrs({{"kernel_shape", ints({2, 2, 3})}})},
-      {.name = "volume_indices", .inputs = {f32({1, 2, 3, 4, 5})}, .attrs = attrs({{"kernel_shape", ints({2, 2, 3})}, {"storage_order", 1}}), .num_outputs = 2},
-      {.name = "same_upper", .inputs = {f32({1, 1, 5, 5})}, .attrs = attrs({k3, {"strides", ints({2, 2})}, {"auto_pad", "SAME_UPPER"}})},
+      {.name = "volume_indices",
+       .inputs = {f32({1, 2, 3, 4, 5})},
+       .attrs = attrs({{"kernel_shape", ints({2, 2, 3})}, {"storage_order", 1}}),
+       .num_outputs = 2},
+      {.name = "same_upper",
+       .inputs = {f32({1, 1, 5, 5})},
+       .attrs = attrs({k3, {"strides", ints({2, 2})}, {"auto_pad", "SAME_UPPER"}})},
       {.name = "nan", .inputs = {given(kFloat32, {1, 1, 2, 3}, {1, NAN, 2, 3, 4, 5})}, .attrs = attrs({k2})},
       {.name = "uint8", .inputs = {in(kUInt8, {1, 1, 4, 4}, 0, 255)}, .attrs = attrs({k2})},
-      {.name = "int8", .inputs = {in(kInt8, {1, 1, 4, 4}, -128, -1)}, .attrs = attrs({k2, {"pads", ints({1, 1, 0, 0})}})},
+      {.name = "int8",
+       .inputs = {in(kInt8, {1, 1, 4, 4}, -128, -1)},
+       .attrs = attrs({k2, {"pads", ints({1, 1, 0, 0})}})},
       {.name = "half", .inputs = {in(kFloat16, {1, 1, 4, 4})}, .attrs = attrs({k2}), .rtol = 1e-3},
       {.name = "kernel_of_other_rank", .inputs = {f32({1, 1, 4})}, .attrs = attrs({k2}), .error_id = "bad-attribute"},
       {.name = "matrix", .inputs = {f32({4, 4})}, .attrs = attrs({k2}), .error_id = "rank-mismatch"},
@@ -120,7 +155,7 @@ std::vector<OpSample> samples() {
 }  // namespace
 
 OpDef max_pool() {
-  std::vector<AttrSpec> attributes = pool_attrs();
+  std::vector<AttrSpec> attributes = pool_attrs(/*dilations_since=*/10, /*ceil_mode_since=*/10);
   attributes.push_back({.name = "storage_order", .kind = AttrKind::kInt, .default_value = int64_t{0}, .since = 8});
   return OpDef{
       .name = "MaxPool",

@@ -16,7 +16,8 @@ Result<std::vector<TensorType>> infer_max_roi_pool(const InferContext& ctx) {
   if (Result<void> ok = check_rank(rois, 2, 2, "input rois"); !ok) return ok.failure();
   if (Result<void> ok = check_shape(rois, {rois.shape[0], Expr(5)}, "input rois"); !ok) return ok.failure();
   const std::vector<int64_t> pooled = ctx.node.attrs.get_ints("pooled_shape");
-  if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1) return refuse("bad-attribute") << "attribute pooled_shape: expected two lengths of 1 or more";
+  if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1)
+    return refuse("bad-attribute") << "attribute pooled_shape: expected two lengths of 1 or more";
   return std::vector<TensorType>{{x.dtype, {rois.shape[0], x.shape[1], pooled[0], pooled[1]}, {}}};
 }
 
@@ -49,7 +50,8 @@ std::vector<Tensor> compute_max_roi_pool(const ComputeContext& ctx) {
         type.shape,
         [&](const Indices& i) {
           const Buffer best = local_scalar("best", wide);
-          const Span rows = bin(i, 2, 4, i[2], pooled[0], x.shape()[2]), columns = bin(i, 1, 3, i[3], pooled[1], x.shape()[3]);
+          const Span rows = bin(i, 2, 4, i[2], pooled[0], x.shape()[2]),
+                     columns = bin(i, 1, 3, i[3], pooled[1], x.shape()[3]);
           const Var row_begin("row_begin"), row_end("row_end"), begin("begin"), end("end"), image("image");
           const Stmt scan = loop("row", Expr(row_end) - row_begin, [&](const Expr& row) {
             return loop("column", Expr(end) - begin, [&](const Expr& column) {
@@ -57,7 +59,9 @@ std::vector<Tensor> compute_max_roi_pool(const ComputeContext& ctx) {
             });
           });
           const Expr some = Expr(row_begin) < row_end && Expr(begin) < end;
-          Stmt pool = Block::make({set(best, min_value(wide)), scan, Store::make(outputs[0], i, cast(type.dtype, select(some, get(best), make_zero(wide))))});
+          Stmt pool =
+              Block::make({set(best, min_value(wide)), scan,
+                           Store::make(outputs[0], i, cast(type.dtype, select(some, get(best), make_zero(wide))))});
           pool = LetStmt::make(image, wrap_index(rois(i[0], 0), x.shape()[0]), with_buffers({best}, pool));
           pool = LetStmt::make(begin, columns.begin, LetStmt::make(end, columns.end, pool));
           return LetStmt::make(row_begin, rows.begin, LetStmt::make(row_end, rows.end, pool));
@@ -81,16 +85,21 @@ Result<void> reference_max_roi_pool(ReferenceContext& ctx) {
     }
     int64_t begin[2], end[2];
     for (int axis = 0; axis < 2; ++axis) {
-      const auto start = static_cast<int64_t>(std::round(roi[2 - axis] * scale)), stop = static_cast<int64_t>(std::round(roi[4 - axis] * scale));
-      const double size = static_cast<double>(std::max<int64_t>(stop - start + 1, 1)) / static_cast<double>(pooled[axis]);
-      const auto limit = [&](double at) { return std::max<int64_t>(0, std::min(start + static_cast<int64_t>(at), x.shape[2 + axis])); };
+      const auto start = static_cast<int64_t>(std::round(roi[2 - axis] * scale)),
+                 stop = static_cast<int64_t>(std::round(roi[4 - axis] * scale));
+      const double size =
+          static_cast<double>(std::max<int64_t>(stop - start + 1, 1)) / static_cast<double>(pooled[axis]);
+      const auto limit = [&](double at) {
+        return std::max<int64_t>(0, std::min(start + static_cast<int64_t>(at), x.shape[2 + axis]));
+      };
       const auto bin = static_cast<double>(i[2 + axis]);
       begin[axis] = limit(std::floor(bin * size + 1e-9));
       end[axis] = limit(std::ceil((bin + 1) * size - 1e-9));
     }
     double best = begin[0] < end[0] && begin[1] < end[1] ? -INFINITY : 0;
     for (int64_t row = begin[0]; row < end[0]; ++row)
-      for (int64_t column = begin[1]; column < end[1]; ++column) best = std::max(best, x.f[flat_index(x.shape, {image, i[1], row, column})]);
+      for (int64_t column = begin[1]; column < end[1]; ++column)
+        best = std::max(best, x.f[flat_index(x.shape, {image, i[1], row, column})]);
     y.f[position] = best;
   });
   return result;
@@ -102,9 +111,12 @@ OpDef max_roi_pool() {
   const auto shape = [](int64_t rows, int64_t columns) { return ints({rows, columns}); };
   return OpDef{
       .name = "MaxRoiPool",
-      .doc = "The maximum of each bin of regions of images; a region is (image, x1, y1, x2, y2) with both corners inside.",
-      .inputs = {{.name = "X", .types = TypeSet::kFloat}, {.name = "rois", .types = TypeSet::kFloat, .same_type_as = "X"}},
-      .attrs = {{.name = "pooled_shape", .kind = AttrKind::kInts, .required = true}, {.name = "spatial_scale", .kind = AttrKind::kFloat, .default_value = 1.0}},
+      .doc =
+          "The maximum of each bin of regions of images; a region is (image, x1, y1, x2, y2) with both corners inside.",
+      .inputs = {{.name = "X", .types = TypeSet::kFloat},
+                 {.name = "rois", .types = TypeSet::kFloat, .same_type_as = "X"}},
+      .attrs = {{.name = "pooled_shape", .kind = AttrKind::kInts, .required = true},
+                {.name = "spatial_scale", .kind = AttrKind::kFloat, .default_value = 1.0}},
       .fusion = FusionKind::kOpaque,
       .infer = infer_max_roi_pool,
       .compute = compute_max_roi_pool,
@@ -117,8 +129,13 @@ OpDef max_roi_pool() {
               {.name = "scaled",
                .inputs = {f32({1, 1, 5, 5}), given(kFloat32, {2, 5}, {0, 2, 2, 9, 9, 0, -4, -4, 20, 20})},
                .attrs = attrs({{"pooled_shape", shape(3, 1)}, {"spatial_scale", 0.5}})},
-              {.name = "outside", .inputs = {f32({1, 1, 3, 3}), given(kFloat32, {1, 5}, {0, 5, 5, 9, 9})}, .attrs = attrs({{"pooled_shape", shape(1, 1)}})},
-              {.name = "four_numbers", .inputs = {f32({1, 1, 3, 3}), f32({1, 4})}, .attrs = attrs({{"pooled_shape", shape(1, 1)}}), .error_id = "shape-mismatch"},
+              {.name = "outside",
+               .inputs = {f32({1, 1, 3, 3}), given(kFloat32, {1, 5}, {0, 5, 5, 9, 9})},
+               .attrs = attrs({{"pooled_shape", shape(1, 1)}})},
+              {.name = "four_numbers",
+               .inputs = {f32({1, 1, 3, 3}), f32({1, 4})},
+               .attrs = attrs({{"pooled_shape", shape(1, 1)}}),
+               .error_id = "shape-mismatch"},
           },
   };
 }

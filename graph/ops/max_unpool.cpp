@@ -12,14 +12,18 @@ namespace {
 template <typename Dim>
 Result<std::vector<Dim>> unpooled_shape(const AttrMap& attrs, const std::vector<Dim>& pooled) {
   const size_t rank = pooled.size() < 2 ? 0 : pooled.size() - 2;
-  const std::vector<int64_t> kernel = attrs.get_ints("kernel_shape"), strides = attrs.get_ints("strides", std::vector<int64_t>(rank, 1)),
+  const std::vector<int64_t> kernel = attrs.get_ints("kernel_shape"),
+                             strides = attrs.get_ints("strides", std::vector<int64_t>(rank, 1)),
                              pads = attrs.get_ints("pads", std::vector<int64_t>(2 * rank, 0));
   if (rank == 0 || kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank)
-    return refuse("shape-mismatch") << "attributes: expected one kernel and stride and two pads for each of the " << rank << " spatial axes, got "
-                                    << kernel.size() << ", " << strides.size() << " and " << pads.size();
+    return refuse("shape-mismatch") << "attributes: expected one kernel and stride and two pads for each of the "
+                                    << rank << " spatial axes, got " << kernel.size() << ", " << strides.size()
+                                    << " and " << pads.size();
   std::vector<Dim> shape{pooled[0], pooled[1]};
   for (size_t k = 0; k < rank; ++k) {
-    if (kernel[k] < 1 || strides[k] < 1) return refuse("bad-attribute") << "attributes: expected kernel_shape and strides of 1 or more, got " << kernel[k] << " and " << strides[k];
+    if (kernel[k] < 1 || strides[k] < 1)
+      return refuse("bad-attribute") << "attributes: expected kernel_shape and strides of 1 or more, got " << kernel[k]
+                                     << " and " << strides[k];
     shape.push_back((pooled[2 + k] - 1) * strides[k] + (kernel[k] - pads[k] - pads[k + rank]));
   }
   return shape;
@@ -73,7 +77,8 @@ Result<void> reference_max_unpool(ReferenceContext& ctx) {
   RefTensor& y = make_output(ctx, x.dtype, shape);
   const int64_t limit = y.num_elements();
   for (size_t k = 0; k < places.i.size(); ++k) {
-    if (places.i[k] < 0 || places.i[k] >= limit) return Failure{"index-out-of-range", "place " + std::to_string(places.i[k]) + " of " + std::to_string(limit)};
+    if (places.i[k] < 0 || places.i[k] >= limit)
+      return Failure{"index-out-of-range", "place " + std::to_string(places.i[k]) + " of " + std::to_string(limit)};
     copy_element(y, places.i[k], x, static_cast<int64_t>(k));
   }
   return {};
@@ -85,8 +90,12 @@ OpDef max_unpool() {
   return OpDef{
       .name = "MaxUnpool",
       .since = 9,
-      .doc = "Undoes MaxPool: each element goes to the place in the flat output that the pooling took it from, all else is zero.",
-      .inputs = {{.name = "X", .types = TypeSet::kFloat}, {.name = "I", .types = TypeSet::kInt64}, {.name = "output_shape", .types = TypeSet::kInt64, .optional = true}},
+      .doc =
+          "Undoes MaxPool: each element goes to the place in the flat output that the pooling took it from, all else "
+          "is zero.",
+      .inputs = {{.name = "X", .types = TypeSet::kFloat},
+                 {.name = "I", .types = TypeSet::kInt64},
+                 {.name = "output_shape", .types = TypeSet::kInt64, .optional = true}},
       .attrs = {{.name = "kernel_shape", .kind = AttrKind::kInts, .required = true},
                 {.name = "pads", .kind = AttrKind::kInts, .no_default = true},
                 {.name = "strides", .kind = AttrKind::kInts, .no_default = true}},

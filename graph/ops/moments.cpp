@@ -4,7 +4,8 @@
 
 namespace tensmith::graph::ops {
 
-Moments moments(const std::string& name, const ReducedShape& shape, double epsilon, const std::function<Expr(const Indices&)>& load) {
+Moments moments(const std::string& name, const ReducedShape& shape, double epsilon,
+                const std::function<Expr(const Indices&)>& load) {
   Moments result;
   result.mean = mean_axes(name + "_mean", shape, load);
   result.variance = mean_axes(name + "_variance", shape, [&](const Indices& in) {
@@ -17,7 +18,8 @@ Moments moments(const std::string& name, const ReducedShape& shape, double epsil
   return result;
 }
 
-Tensor inverse_root_mean_square(const std::string& name, const ReducedShape& shape, double epsilon, const std::function<Expr(const Indices&)>& load) {
+Tensor inverse_root_mean_square(const std::string& name, const ReducedShape& shape, double epsilon,
+                                const std::function<Expr(const Indices&)>& load) {
   const Tensor mean = mean_axes(name + "_mean_square", shape, [&](const Indices& in) {
     return with_value("x", load(in), [](const Expr& x) { return x * x; });
   });
@@ -27,7 +29,8 @@ Tensor inverse_root_mean_square(const std::string& name, const ReducedShape& sha
 }
 
 ReferenceMoments reference_moments(const RefTensor& x, const Dims& strides, int64_t outputs) {
-  ReferenceMoments result{std::vector<double>(static_cast<size_t>(outputs)), std::vector<double>(static_cast<size_t>(outputs))};
+  ReferenceMoments result{std::vector<double>(static_cast<size_t>(outputs)),
+                          std::vector<double>(static_cast<size_t>(outputs))};
   const double count = outputs ? static_cast<double>(x.num_elements()) / static_cast<double>(outputs) : 1;
   using At = std::array<int64_t, 1>;
   for_each_strided<1>(x.shape, {strides}, [&](int64_t k, const At& at) { result.mean[at[0]] += x.f[k]; });

@@ -13,8 +13,10 @@ Result<std::vector<TensorType>> infer_nms(const InferContext& ctx) {
   const TensorType &boxes = ctx.input(0), &scores = ctx.input(1);
   if (Result<void> ok = check_rank(boxes, 3, 3, "input boxes"); !ok) return ok.failure();
   if (Result<void> ok = check_rank(scores, 3, 3, "input scores"); !ok) return ok.failure();
-  if (Result<void> ok = check_shape(boxes, {boxes.shape[0], boxes.shape[1], Expr(4)}, "input boxes"); !ok) return ok.failure();
-  if (Result<void> ok = check_shape(scores, {boxes.shape[0], scores.shape[1], boxes.shape[1]}, "input scores"); !ok) return ok.failure();
+  if (Result<void> ok = check_shape(boxes, {boxes.shape[0], boxes.shape[1], Expr(4)}, "input boxes"); !ok)
+    return ok.failure();
+  if (Result<void> ok = check_shape(scores, {boxes.shape[0], scores.shape[1], boxes.shape[1]}, "input scores"); !ok)
+    return ok.failure();
   const auto known_types = types_by_reference(ctx);
   if (!known_types) return known_types.failure();
   if (*known_types) return **known_types;
@@ -41,15 +43,19 @@ double overlap(const Box& a, const Box& b) {
 Result<void> reference_nms(ReferenceContext& ctx) {
   const RefTensor &boxes = ctx.input(0), &scores = ctx.input(1);
   const int64_t batches = boxes.shape[0], count = boxes.shape[1], classes = scores.shape[1];
-  const auto scalar = [&](int input, double fallback) { return ctx.has(input) && ctx.input(input).num_elements() > 0 ? ctx.input(input).get(0) : fallback; };
+  const auto scalar = [&](int input, double fallback) {
+    return ctx.has(input) && ctx.input(input).num_elements() > 0 ? ctx.input(input).get(0) : fallback;
+  };
   const auto most = static_cast<int64_t>(scalar(2, 0));
   const double limit = scalar(3, 0);
-  const bool has_threshold = ctx.has(4) && ctx.input(4).num_elements() > 0, centred = ctx.node.attrs.get_int("center_point_box", 0) != 0;
+  const bool has_threshold = ctx.has(4) && ctx.input(4).num_elements() > 0,
+             centred = ctx.node.attrs.get_int("center_point_box", 0) != 0;
   const auto box_at = [&](int64_t batch, int64_t k) {
     const double* b = boxes.f.data() + (batch * count + k) * 4;
     Box box;
     for (int axis = 0; axis < 2; ++axis) {
-      const double one = centred ? b[axis] - b[axis + 2] / 2 : b[axis], other = centred ? b[axis] + b[axis + 2] / 2 : b[axis + 2];
+      const double one = centred ? b[axis] - b[axis + 2] / 2 : b[axis],
+                   other = centred ? b[axis] + b[axis + 2] / 2 : b[axis + 2];
       box.low[axis] = std::min(one, other), box.high[axis] = std::max(one, other);
     }
     return box;
@@ -65,7 +71,9 @@ Result<void> reference_nms(ReferenceContext& ctx) {
       for (int64_t k : order) {
         if (static_cast<int64_t>(kept.size()) >= most) break;
         const Box box = box_at(batch, k);
-        if (std::any_of(kept.begin(), kept.end(), [&](int64_t other) { return overlap(box, box_at(batch, other)) > limit; })) continue;
+        if (std::any_of(kept.begin(), kept.end(),
+                        [&](int64_t other) { return overlap(box, box_at(batch, other)) > limit; }))
+          continue;
         kept.push_back(k);
         result.insert(result.end(), {batch, cls, k});
       }
@@ -82,7 +90,9 @@ OpDef non_max_suppression() {
   return OpDef{
       .name = "NonMaxSuppression",
       .since = 10,
-      .doc = "The best boxes of each class, leaving out those that overlap a better one by more than a threshold. Only for constants.",
+      .doc =
+          "The best boxes of each class, leaving out those that overlap a better one by more than a threshold. Only "
+          "for constants.",
       .inputs = {{.name = "boxes", .types = TypeSet::kFloat},
                  {.name = "scores", .types = TypeSet::kFloat, .same_type_as = "boxes"},
                  {.name = "max_output_boxes_per_class", .types = TypeSet::kInt64, .optional = true},
@@ -96,7 +106,8 @@ OpDef non_max_suppression() {
       .reference = reference_nms,
       .samples =
           {
-              {.name = "boxes", .inputs = {boxes, scores, known_ints({3}), known_scalar(kFloat32, 0.5), known_scalar(kFloat32, 0)}},
+              {.name = "boxes",
+               .inputs = {boxes, scores, known_ints({3}), known_scalar(kFloat32, 0.5), known_scalar(kFloat32, 0)}},
               {.name = "three_corners", .inputs = {f32({1, 4, 3}), scores}, .error_id = "shape-mismatch"},
           },
   };

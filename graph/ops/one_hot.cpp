@@ -14,7 +14,8 @@ namespace {
 template <typename Context>
 std::optional<Expr> known_depth(const Context& ctx) {
   if (const auto elements = known_elements(ctx, 1); elements && elements->size() == 1) return (*elements)[0];
-  if (const auto number = known_float(ctx.constants.size() > 1 ? ctx.constants[1] : nullptr)) return Expr(static_cast<int64_t>(*number));
+  if (const auto number = known_float(ctx.constants.size() > 1 ? ctx.constants[1] : nullptr))
+    return Expr(static_cast<int64_t>(*number));
   return {};
 }
 
@@ -26,7 +27,8 @@ Result<std::vector<TensorType>> infer_one_hot(const InferContext& ctx) {
     if (Result<void> ok = check_shape(depth, {Expr(1)}, "input depth"); !ok) return ok.failure();
   if (Result<void> ok = check_shape(ctx.input(2), {Expr(2)}, "input values"); !ok) return ok.failure();
   const auto depth = known_depth(ctx);
-  if (depth && known(*depth).value_or(0) < 0) return refuse("shape-mismatch") << "input depth: expected 0 or more, got " << *known(*depth);
+  if (depth && known(*depth).value_or(0) < 0)
+    return refuse("shape-mismatch") << "input depth: expected 0 or more, got " << *known(*depth);
   TensorType type{ctx.input(2).dtype, indices.shape, {}};
   type.shape.insert(type.shape.begin() + *axis, depth ? *depth : ctx.data_dim(0, *axis));
   return std::vector<TensorType>{std::move(type)};
@@ -71,25 +73,36 @@ OpDef one_hot() {
       .name = "OneHot",
       .since = 9,
       .doc = "A new axis of length depth that holds values[1] where its position is the index and values[0] elsewhere.",
-      .inputs = {{.name = "indices", .types = TypeSet::kNumeric}, {.name = "depth", .types = TypeSet::kNumeric}, {.name = "values"}},
+      .inputs = {{.name = "indices", .types = TypeSet::kNumeric},
+                 {.name = "depth", .types = TypeSet::kNumeric},
+                 {.name = "values"}},
       .attrs = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{-1}}},
       .fusion = FusionKind::kInjective,
       .infer = infer_one_hot,
       .compute = compute_one_hot,
-      .supports =
-          [](const InferContext& ctx) -> Result<void> {
+      .supports = [](const InferContext& ctx) -> Result<void> {
         if (known_depth(ctx)) return {};
-        return refuse("dynamic-shape") << "input depth: expected a number known at compile time, got one that only the data gives; make it a constant";
+        return refuse("dynamic-shape") << "input depth: expected a number known at compile time, got one that only the "
+                                          "data gives; make it a constant";
       },
       .reference = reference_one_hot,
       .samples =
           {
-              {.name = "last", .inputs = {in(kInt64, {3, 2}, -6, 6), known_scalar(kInt64, 5), given(kFloat32, {2}, {0, 1})}},
-              {.name = "first", .inputs = {in(kInt32, {17}, 0, 3), known_scalar(kInt64, 4), given(kFloat32, {2}, {-1, 2})}, .attrs = attrs({{"axis", 0}})},
-              {.name = "middle", .inputs = {in(kUInt8, {2, 3}, 0, 3), known_ints({3}), given(kInt64, {2}, {2, 7})}, .attrs = attrs({{"axis", -2}})},
-              {.name = "float_index", .inputs = {given(kFloat32, {3}, {0, 2, -1}), known_scalar(kFloat32, 3), given(kBool, {2}, {0, 1})}},
-              {.name = "scalar", .inputs = {in(kInt64, {}, 0, 2), known_scalar(kInt64, 3), given(kFloat32, {2}, {0, 1})}},
-              {.name = "three_values", .inputs = {in(kInt64, {3}, 0, 2), known_scalar(kInt64, 3), f32({3})}, .error_id = "shape-mismatch"},
+              {.name = "last",
+               .inputs = {in(kInt64, {3, 2}, -6, 6), known_scalar(kInt64, 5), given(kFloat32, {2}, {0, 1})}},
+              {.name = "first",
+               .inputs = {in(kInt32, {17}, 0, 3), known_scalar(kInt64, 4), given(kFloat32, {2}, {-1, 2})},
+               .attrs = attrs({{"axis", 0}})},
+              {.name = "middle",
+               .inputs = {in(kUInt8, {2, 3}, 0, 3), known_ints({3}), given(kInt64, {2}, {2, 7})},
+               .attrs = attrs({{"axis", -2}})},
+              {.name = "float_index",
+               .inputs = {given(kFloat32, {3}, {0, 2, -1}), known_scalar(kFloat32, 3), given(kBool, {2}, {0, 1})}},
+              {.name = "scalar",
+               .inputs = {in(kInt64, {}, 0, 2), known_scalar(kInt64, 3), given(kFloat32, {2}, {0, 1})}},
+              {.name = "three_values",
+               .inputs = {in(kInt64, {3}, 0, 2), known_scalar(kInt64, 3), f32({3})},
+               .error_id = "shape-mismatch"},
           },
   };
 }

@@ -31,13 +31,15 @@ Result<std::optional<std::vector<AxisPad>>> axis_pads(const Context& ctx, int ra
   if (!pads) return Pads{};
   const size_t count = axes.size();
   if (pads->size() != 2 * count)
-    return refuse("shape-mismatch") << "input pads: expected two for each of " << count << " axes, got " << pads->size();
+    return refuse("shape-mismatch") << "input pads: expected two for each of " << count << " axes, got "
+                                    << pads->size();
   std::vector<AxisPad> result(static_cast<size_t>(rank));
   std::vector<bool> seen(static_cast<size_t>(rank), false);
   for (size_t k = 0; k < count; ++k) {
     const Result<int> axis = normalize_axis(axes[k], rank, "input axes");
     if (!axis) return axis.failure();
-    if (seen[*axis]) return refuse("duplicate-axis") << "input axes: expected each axis once, got axis " << *axis << " twice";
+    if (seen[*axis])
+      return refuse("duplicate-axis") << "input axes: expected each axis once, got axis " << *axis << " twice";
     seen[*axis] = true;
     result[*axis] = {(*pads)[k], (*pads)[k + count]};
   }
@@ -61,7 +63,8 @@ Result<std::vector<TensorType>> infer_pad(const InferContext& ctx) {
     const AxisPad& pad = (**pads)[axis];
     type.shape.push_back(data.shape[axis] + pad.before + pad.after);
     if (mode != "constant" && known(data.shape[axis]) == 0 && !pad.none())
-      return refuse("shape-mismatch") << "axis " << axis << ": expected elements to repeat, got shape " << shape_text(data.shape);
+      return refuse("shape-mismatch") << "axis " << axis << ": expected elements to repeat, got shape "
+                                      << shape_text(data.shape);
   }
   return std::vector<TensorType>{std::move(type)};
 }
@@ -81,11 +84,13 @@ Expr wrapped_index(const std::string& mode, const Expr& at, const Expr& extent) 
   return max(min(min(in_period, period - in_period), extent - 1), 0);
 }
 
-/// The element at `index`, each of whose padded axes holds a position that may lie outside. Where one turn is enough, the parts before,
-/// inside and behind are cases of their own, so that loops can be parted there and the inner one reads elements side by side.
+/// The element at `index`, each of whose padded axes holds a position that may lie outside. Where one turn is enough,
+/// the parts before, inside and behind are cases of their own, so that loops can be parted there and the inner one
+/// reads elements side by side.
 class Repeated {
  public:
-  Repeated(const Tensor& x, const std::string& mode, const std::vector<AxisPad>& pads) : x_(x), mode_(mode), pads_(pads) {
+  Repeated(const Tensor& x, const std::string& mode, const std::vector<AxisPad>& pads)
+      : x_(x), mode_(mode), pads_(pads) {
     for (int axis = 0; axis < x.rank(); ++axis) parted_ += pads[axis].none() ? 0 : 1;
   }
 
@@ -183,19 +188,27 @@ OpDef pad() {
   return OpDef{
       .name = "Pad",
       .since = 2,
-      .doc = "Elements added at the ends of axes: a constant, the mirror image (reflect), the last element (edge), or the tensor "
-             "from its other end (wrap). Negative pads cut off.",
+      .doc =
+          "Elements added at the ends of axes: a constant, the mirror image (reflect), the last element (edge), or the "
+          "tensor "
+          "from its other end (wrap). Negative pads cut off.",
       .inputs = {{.name = "data"},
                  {.name = "pads", .types = TypeSet::kInt64},
                  {.name = "constant_value", .optional = true, .same_type_as = "data"},
                  {.name = "axes", .types = TypeSet::kIndex, .optional = true}},
-      .attrs = {{.name = "mode", .kind = AttrKind::kString, .default_value = std::string("constant"), .allowed = {"constant", "reflect", "edge", "wrap"}},
+      .attrs = {{.name = "mode",
+                 .kind = AttrKind::kString,
+                 .default_value = std::string("constant"),
+                 .allowed = {"constant", "reflect", "edge", "wrap"}},
                 {.name = "pads", .kind = AttrKind::kInts, .required = true, .until = 10, .becomes_input = 1},
                 {.name = "value", .kind = AttrKind::kFloat, .default_value = 0.0, .until = 10, .becomes_input = 2}},
       .fusion = FusionKind::kInjective,
       .infer = infer_pad,
       .compute = compute_pad,
-      .supports = [](const InferContext& ctx) { return require_elements(ctx, {1, 3}); },
+      .supports =
+          [](const InferContext& ctx) {
+            return require_elements(ctx, {1, 3});
+          },
       .reference = reference_pad,
       .samples =
           {
@@ -203,8 +216,12 @@ OpDef pad() {
               {.name = "value", .inputs = {f32({3, 1}), known_ints({0, 2, 1, 1}), given(kFloat32, {}, {1.5})}},
               {.name = "axes", .inputs = {f32({2, 3, 4}), known_ints({1, 2}), absent(), known_ints({-1})}},
               {.name = "cut", .inputs = {f32({5, 6}), known_ints({-1, 2, -2, -3})}},
-              {.name = "reflect", .inputs = {f32({1, 3, 5}), known_ints({0, 2, 3, 0, 1, 4})}, .attrs = attrs({{"mode", "reflect"}})},
-              {.name = "reflect_far", .inputs = {f32({3, 1}), known_ints({5, 2, 9, 3})}, .attrs = attrs({{"mode", "reflect"}})},
+              {.name = "reflect",
+               .inputs = {f32({1, 3, 5}), known_ints({0, 2, 3, 0, 1, 4})},
+               .attrs = attrs({{"mode", "reflect"}})},
+              {.name = "reflect_far",
+               .inputs = {f32({3, 1}), known_ints({5, 2, 9, 3})},
+               .attrs = attrs({{"mode", "reflect"}})},
               {.name = "reflect_cut", .inputs = {f32({7}), known_ints({-2, 3})}, .attrs = attrs({{"mode", "reflect"}})},
               {.name = "edge", .inputs = {f32({2, 3}), known_ints({1, 4, 2, 0})}, .attrs = attrs({{"mode", "edge"}})},
               {.name = "wrap", .inputs = {f32({2, 3}), known_ints({1, 4, 2, 5})}, .attrs = attrs({{"mode", "wrap"}})},
@@ -212,7 +229,10 @@ OpDef pad() {
               {.name = "from_empty", .inputs = {f32({0, 2}), known_ints({1, 0, 1, 0})}},
               {.name = "scalar", .inputs = {f32({}), known_ints({})}},
               {.name = "wrong_count", .inputs = {f32({2, 3}), known_ints({1, 1})}, .error_id = "shape-mismatch"},
-              {.name = "edge_of_nothing", .inputs = {f32({0}), known_ints({1, 1})}, .attrs = attrs({{"mode", "edge"}}), .error_id = "shape-mismatch"},
+              {.name = "edge_of_nothing",
+               .inputs = {f32({0}), known_ints({1, 1})},
+               .attrs = attrs({{"mode", "edge"}}),
+               .error_id = "shape-mismatch"},
           },
   };
 }

@@ -2,9 +2,11 @@
 
 namespace tensmith::graph::ops {
 
-std::vector<AttrSpec> pool_attrs() {
+std::vector<AttrSpec> pool_attrs(int dilations_since, int ceil_mode_since) {
   std::vector<AttrSpec> attrs = window_attrs(/*kernel_required=*/true);
-  attrs.push_back({.name = "ceil_mode", .kind = AttrKind::kInt, .default_value = int64_t{0}});
+  for (AttrSpec& spec : attrs)
+    if (std::string_view(spec.name) == "dilations") spec.since = dilations_since;
+  attrs.push_back({.name = "ceil_mode", .kind = AttrKind::kInt, .default_value = int64_t{0}, .since = ceil_mode_since});
   return attrs;
 }
 
@@ -25,7 +27,9 @@ Reduction pool_reduction(const Window& window) {
   bool clipped = false;
   for (size_t d = 0; d < window.rank(); ++d) clipped = clipped || may_leave_input(window, d);
   if (clipped)
-    reduction.where = [&window](const Indices& i, const Indices& r) { return taps_inside(window, std::span(i).subspan(2), r); };
+    reduction.where = [&window](const Indices& i, const Indices& r) {
+      return taps_inside(window, std::span(i).subspan(2), r);
+    };
   return reduction;
 }
 

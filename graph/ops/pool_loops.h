@@ -5,14 +5,15 @@
 
 namespace tensmith::graph::ops {
 
-/// Attributes of pools: those of a window and ceil_mode.
-std::vector<AttrSpec> pool_attrs();
+/// Attributes of pools: those of a window and ceil_mode, with the opsets that brought dilations and ceil_mode.
+std::vector<AttrSpec> pool_attrs(int dilations_since, int ceil_mode_since);
 /// The window of a pool over `x`. Errors: `rank-mismatch`, `bad-attribute`, `shape-mismatch`.
 Result<Window> resolve_pool(const AttrMap& attrs, const TensorType& x);
 /// [N, C, spatial...].
 Shape pool_output(const Window& window, const TensorType& x);
 
-/// A reduction over the taps with those outside the input left out; reducer and body are the caller's. `window` must outlive it.
+/// A reduction over the taps with those outside the input left out; reducer and body are the caller's. `window` must
+/// outlive it.
 Reduction pool_reduction(const Window& window);
 /// The index into the input that tap `r` of output `i` reads.
 Indices pool_input_index(const Window& window, const Indices& i, const Indices& r);

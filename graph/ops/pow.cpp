@@ -12,15 +12,16 @@ namespace tensmith::graph::ops {
 
 namespace {
 
-/// b to the power e for integers, by squaring over the six lowest bits of e (from 2^6 on all but trivial powers have wrapped anyway).
-/// A negative exponent gives 1 / b^|e| truncated: 0 unless b is 1 or -1.
+/// b to the power e for integers, by squaring over the six lowest bits of e (from 2^6 on all but trivial powers have
+/// wrapped anyway). A negative exponent gives 1 / b^|e| truncated: 0 unless b is 1 or -1.
 Expr int_power(const Expr& base, const Expr& exponent) {
   const DType type = base.dtype();
   const Expr one = make_const_int(type, 1), zero = make_zero(type);
   return with_value("b", base, [&](const Expr& b) {
     return with_value("e", cast(kInt64, exponent), [&](const Expr& e) {
       const auto bit = [&](int k) { return Binary::make(BinaryOp::kAnd, e, Expr(int64_t{1} << k)) != Expr(0); };
-      std::function<Expr(int, const Expr&, const Expr&)> step = [&](int k, const Expr& power, const Expr& result) -> Expr {
+      std::function<Expr(int, const Expr&, const Expr&)> step = [&](int k, const Expr& power,
+                                                                    const Expr& result) -> Expr {
         const Expr next = select(bit(k), result * power, result);
         if (k == 5) return next;
         return with_value("r", next, [&](const Expr& r) {
@@ -72,8 +73,10 @@ Expr power(const Expr& base, const Expr& exponent, std::optional<double> known_e
   const DType b = base.dtype(), e = exponent.dtype();
   if (b.is_integral() && e.is_integral()) return int_power(base, exponent);
   DType type = compute_type(b);
-  if (!b.is_float()) type = kFloat64;
-  else if (e.is_float() && compute_type(e).bits > type.bits) type = compute_type(e);
+  if (!b.is_float())
+    type = kFloat64;
+  else if (e.is_float() && compute_type(e).bits > type.bits)
+    type = compute_type(e);
   const Expr wide = cast(type, base);
   Expr general = call(Intrinsic::kPow, {wide, cast(type, exponent)});
   if (known_exponent) general = known_power(wide, *known_exponent, general);
@@ -94,39 +97,45 @@ OpDef pow() {
         if (!type) return type.failure();
         return std::vector<TensorType>{*type};
       },
-      .compute = [](const ComputeContext& ctx) {
-        const auto exponent = constant_exponent(ctx.constants.at(1));
-        return std::vector<Tensor>{compute("pow", ctx.output_type().shape, [&](const Indices& i) {
-          return power(broadcast_load(ctx.input(0), i), broadcast_load(ctx.input(1), i), exponent);
-        })};
-      },
+      .compute =
+          [](const ComputeContext& ctx) {
+            const auto exponent = constant_exponent(ctx.constants.at(1));
+            return std::vector<Tensor>{compute("pow", ctx.output_type().shape, [&](const Indices& i) {
+              return power(broadcast_load(ctx.input(0), i), broadcast_load(ctx.input(1), i), exponent);
+            })};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor &a = ctx.input(0), &b = ctx.input(1);
         RefTensor& y = ctx.output();
         for_each_broadcast<2>(y.shape, {&a.shape, &b.shape}, [&](int64_t k, const std::array<int64_t, 2>& at) {
-          if (!a.is_float() && !b.is_float()) y.i[k] = wrap_int(y.dtype, int_power_reference(a.i[at[0]], b.i[at[1]], a.dtype));
-          else y.set(k, std::pow(a.get(at[0]), b.get(at[1])));
+          if (!a.is_float() && !b.is_float())
+            y.i[k] = wrap_int(y.dtype, int_power_reference(a.i[at[0]], b.i[at[1]], a.dtype));
+          else
+            y.set(k, std::pow(a.get(at[0]), b.get(at[1])));
         });
         return {};
       },
-      .flops = [](const InferContext& ctx) {
-        double count = 20;
-        for (const Expr& dim : ctx.input(0).shape) count *= static_cast<double>(known(dim).value_or(1));
-        return count;
-      },
-      .samples = {{.name = "float", .inputs = {f32({3, 5}, 0.1, 3), f32({5})}},
-                  {.name = "square", .inputs = {f32({17}), known_scalar(kFloat32, 2)}},
-                  {.name = "root", .inputs = {f32({4}, 0, 4), known_scalar(kFloat32, 0.5)}},
-                  {.name = "cube", .inputs = {f32({4}), known_scalar(kFloat32, 3)}},
-                  {.name = "inverse_square", .inputs = {f32({4}, 1, 2), known_scalar(kFloat32, -2)}},
-                  {.name = "other", .inputs = {f32({4}, 0.5, 2), known_scalar(kFloat32, 1.7)}},
-                  {.name = "int_exponent", .inputs = {f32({4}), in(kInt64, {4}, 0, 5)}},
-                  {.name = "int", .inputs = {given(kInt32, {6}, {2, 3, -2, 1, -1, 5}), given(kInt32, {6}, {10, 4, 3, -5, -3, -1})}},
-                  {.name = "int64_exact", .inputs = {given(kInt64, {2}, {3, -7}), given(kInt64, {2}, {39, 21})}},
-                  {.name = "int_base_float_exponent", .inputs = {in(kInt32, {4}, 1, 9), f32({4}, 0, 3)}},
-                  {.name = "half", .inputs = {in(kFloat16, {4}, 0.1, 2), in(kFloat16, {4})}, .rtol = 2e-3, .atol = 1e-3},
-                  {.name = "scalars", .inputs = {f32({}, 1, 2), f32({})}},
-                  {.name = "dims_differ", .inputs = {f32({2, 3}), f32({2})}, .error_id = "shape-mismatch"}},
+      .flops =
+          [](const InferContext& ctx) {
+            double count = 20;
+            for (const Expr& dim : ctx.input(0).shape) count *= static_cast<double>(known(dim).value_or(1));
+            return count;
+          },
+      .samples =
+          {{.name = "float", .inputs = {f32({3, 5}, 0.1, 3), f32({5})}},
+           {.name = "square", .inputs = {f32({17}), known_scalar(kFloat32, 2)}},
+           {.name = "root", .inputs = {f32({4}, 0, 4), known_scalar(kFloat32, 0.5)}},
+           {.name = "cube", .inputs = {f32({4}), known_scalar(kFloat32, 3)}},
+           {.name = "inverse_square", .inputs = {f32({4}, 1, 2), known_scalar(kFloat32, -2)}},
+           {.name = "other", .inputs = {f32({4}, 0.5, 2), known_scalar(kFloat32, 1.7)}},
+           {.name = "int_exponent", .inputs = {f32({4}), in(kInt64, {4}, 0, 5)}},
+           {.name = "int",
+            .inputs = {given(kInt32, {6}, {2, 3, -2, 1, -1, 5}), given(kInt32, {6}, {10, 4, 3, -5, -3, -1})}},
+           {.name = "int64_exact", .inputs = {given(kInt64, {2}, {3, -7}), given(kInt64, {2}, {39, 21})}},
+           {.name = "int_base_float_exponent", .inputs = {in(kInt32, {4}, 1, 9), f32({4}, 0, 3)}},
+           {.name = "half", .inputs = {in(kFloat16, {4}, 0.1, 2), in(kFloat16, {4})}, .rtol = 2e-3, .atol = 1e-3},
+           {.name = "scalars", .inputs = {f32({}, 1, 2), f32({})}},
+           {.name = "dims_differ", .inputs = {f32({2, 3}), f32({2})}, .error_id = "shape-mismatch"}},
   };
 }
 

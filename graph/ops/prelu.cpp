@@ -11,27 +11,33 @@ OpDef prelu() {
       .name = "PRelu",
       .since = 7,
       .doc = "x from 0 on, else slope x; the slope is broadcast to the shape of x.",
-      .inputs = {{.name = "X", .types = TypeSet::kNumeric}, {.name = "slope", .types = TypeSet::kNumeric, .same_type_as = "X"}},
+      .inputs = {{.name = "X", .types = TypeSet::kNumeric},
+                 {.name = "slope", .types = TypeSet::kNumeric, .same_type_as = "X"}},
       .fusion = FusionKind::kElementwise,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
-        if (Result<void> ok = check_broadcast_to(ctx.input(1).shape, ctx.input(0).shape, "input slope"); !ok) return ok.failure();
+        if (Result<void> ok = check_broadcast_to(ctx.input(1).shape, ctx.input(0).shape, "input slope"); !ok)
+          return ok.failure();
         return std::vector<TensorType>{TensorType{ctx.input(0).dtype, ctx.input(0).shape, {}}};
       },
-      .compute = [](const ComputeContext& ctx) {
-        const Tensor& x = ctx.input(0);
-        return std::vector<Tensor>{compute("prelu", x.shape(), [&](const Indices& i) {
-          return with_value("x", widen(x(i)), [&](const Expr& value) {
-            const Expr scaled = value * widen(broadcast_load(ctx.input(1), i));
-            return cast(x.dtype(), x.dtype().is_uint() ? value : select(value < make_zero(value.dtype()), scaled, value));
-          });
-        })};
-      },
+      .compute =
+          [](const ComputeContext& ctx) {
+            const Tensor& x = ctx.input(0);
+            return std::vector<Tensor>{compute("prelu", x.shape(), [&](const Indices& i) {
+              return with_value("x", widen(x(i)), [&](const Expr& value) {
+                const Expr scaled = value * widen(broadcast_load(ctx.input(1), i));
+                return cast(x.dtype(),
+                            x.dtype().is_uint() ? value : select(value < make_zero(value.dtype()), scaled, value));
+              });
+            })};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor &x = ctx.input(0), &slope = ctx.input(1);
         RefTensor& y = ctx.output();
         for_each_broadcast<2>(y.shape, {&x.shape, &slope.shape}, [&](int64_t k, const std::array<int64_t, 2>& at) {
-          if (x.is_float()) y.f[k] = x.f[k] < 0 ? x.f[k] * slope.f[at[1]] : x.f[k];
-          else y.i[k] = x.dtype.is_int() && x.i[k] < 0 ? wrap_int(x.dtype, x.i[k] * slope.i[at[1]]) : x.i[k];
+          if (x.is_float())
+            y.f[k] = x.f[k] < 0 ? x.f[k] * slope.f[at[1]] : x.f[k];
+          else
+            y.i[k] = x.dtype.is_int() && x.i[k] < 0 ? wrap_int(x.dtype, x.i[k] * slope.i[at[1]]) : x.i[k];
         });
         return {};
       },

@@ -20,7 +20,9 @@ Result<Granularity> resolve_granularity(const AttrMap& attrs, const TensorType& 
     if (Result<void> ok = check_shape(scale, {x.shape[d]}, "the scale"); !ok) return ok.failure();
     return g;
   }
-  if (block <= 0) return refuse("bad-attribute") << "attribute block_size: expected 1 or more for a scale of shape " << shape_text(scale.shape) << ", got " << block;
+  if (block <= 0)
+    return refuse("bad-attribute") << "attribute block_size: expected 1 or more for a scale of shape "
+                                   << shape_text(scale.shape) << ", got " << block;
   g.kind = Granularity::Kind::kBlocked;
   g.block = block;
   Shape expected = x.shape;
@@ -54,7 +56,8 @@ void for_each_scaled(const Granularity& g, const Dims& x, const std::function<vo
 Expr quantize(const Expr& value, const Expr& zero_point, DType dtype) {
   Expr rounded = call(Intrinsic::kRoundEven, {value});
   if (zero_point.get()) rounded = rounded + cast(value.dtype(), zero_point);
-  return cast(dtype, max(min(rounded, constant_like(value, highest_of(dtype))), constant_like(value, lowest_of(dtype))));
+  return cast(dtype,
+              max(min(rounded, constant_like(value, highest_of(dtype))), constant_like(value, lowest_of(dtype))));
 }
 
 int64_t reference_quantize(double value, int64_t zero_point, DType dtype) {
@@ -67,7 +70,8 @@ Expr single(const Tensor& tensor) { return tensor(Indices(static_cast<size_t>(te
 
 Result<void> check_single(const TensorType& type, const char* name) {
   for (const Expr& dim : type.shape)
-    if (!is_const_int(dim, 1)) return refuse("shape-mismatch") << name << ": expected one element, got shape " << shape_text(type.shape);
+    if (!is_const_int(dim, 1))
+      return refuse("shape-mismatch") << name << ": expected one element, got shape " << shape_text(type.shape);
   return {};
 }
 

@@ -18,7 +18,8 @@ Result<Granularity> resolve_granularity(const AttrMap& attrs, const TensorType& 
 /// The index into the scale for index `i` of the tensor.
 Indices scale_index(const Granularity& g, const Shape& scale, const Indices& i);
 /// The same as flat offsets: calls `fn(element, offset into the scale)` for each element of a tensor of shape `x`.
-void for_each_scaled(const Granularity& g, const Dims& x, const std::function<void(int64_t element, int64_t scale)>& fn);
+void for_each_scaled(const Granularity& g, const Dims& x,
+                     const std::function<void(int64_t element, int64_t scale)>& fn);
 
 /// round(value) + zero point, saturated to `dtype`. `value` is float; `zero_point` null: 0.
 Expr quantize(const Expr& value, const Expr& zero_point, DType dtype);

@@ -11,11 +11,14 @@ namespace tensmith::graph::ops {
 
 namespace {
 
-const Constant* constant_at(const InferContext& ctx, size_t k) { return k < ctx.constants.size() ? ctx.constants[k] : nullptr; }
+const Constant* constant_at(const InferContext& ctx, size_t k) {
+  return k < ctx.constants.size() ? ctx.constants[k] : nullptr;
+}
 
 /// Numbers from start towards limit. Errors: `bad-step` for a delta of 0.
 Result<int64_t> float_count(double start, double limit, double delta) {
-  if (delta == 0 || std::isnan(start + limit + delta)) return refuse("bad-step") << "input delta: expected a step other than 0, got " << delta;
+  if (delta == 0 || std::isnan(start + limit + delta))
+    return refuse("bad-step") << "input delta: expected a step other than 0, got " << delta;
   const double count = std::ceil((limit - start) / delta);
   if (count > 1e15) return refuse("too-large") << "inputs: expected fewer than 1e15 numbers, got " << count;
   return std::max<int64_t>(0, static_cast<int64_t>(count));
@@ -24,11 +27,14 @@ Result<int64_t> float_count(double start, double limit, double delta) {
 Result<std::vector<TensorType>> infer_range(const InferContext& ctx) {
   const DType dtype = ctx.input(0).dtype;
   for (int k = 0; k < 3; ++k)
-    if (const TensorType& type = ctx.input(k); !type.shape.empty() && !(type.rank() == 1 && is_const_int(type.shape[0], 1)))
-      return refuse("rank-mismatch") << "input " << ctx.node.op->inputs[k].name << ": expected a scalar, got shape " << shape_text(type.shape);
+    if (const TensorType& type = ctx.input(k);
+        !type.shape.empty() && !(type.rank() == 1 && is_const_int(type.shape[0], 1)))
+      return refuse("rank-mismatch") << "input " << ctx.node.op->inputs[k].name << ": expected a scalar, got shape "
+                                     << shape_text(type.shape);
   TensorType type{dtype, {ctx.data_dim(0, 0)}, {}};
   if (dtype.is_float()) {
-    const auto start = known_float(constant_at(ctx, 0)), limit = known_float(constant_at(ctx, 1)), delta = known_float(constant_at(ctx, 2));
+    const auto start = known_float(constant_at(ctx, 0)), limit = known_float(constant_at(ctx, 1)),
+               delta = known_float(constant_at(ctx, 2));
     if (!start || !limit || !delta) return std::vector<TensorType>{std::move(type)};
     const Result<int64_t> count = float_count(*start, *limit, *delta);
     if (!count) return count.failure();
@@ -38,7 +44,8 @@ Result<std::vector<TensorType>> infer_range(const InferContext& ctx) {
   const auto start = known_elements(ctx, 0), limit = known_elements(ctx, 1), delta = known_elements(ctx, 2);
   if (!start || !limit || !delta || !known((*delta)[0])) return std::vector<TensorType>{std::move(type)};
   const int64_t step = *known((*delta)[0]);
-  if (step == 0 || step == INT64_MIN) return refuse("bad-step") << "input delta: expected a step other than 0, got " << step;
+  if (step == 0 || step == INT64_MIN)
+    return refuse("bad-step") << "input delta: expected a step other than 0, got " << step;
   const Expr span = step > 0 ? (*limit)[0] - (*start)[0] : (*start)[0] - (*limit)[0];
   type.shape[0] = simplify_dim(max(ceil_div(span, std::abs(step)), 0));
   if (follows_elements(type)) {
@@ -56,7 +63,8 @@ Result<void> supports_range(const InferContext& ctx) {
   } else if (known_float(constant_at(ctx, 0)) && known_float(constant_at(ctx, 1)) && known_float(constant_at(ctx, 2))) {
     return {};
   }
-  return refuse("dynamic-shape") << "inputs: expected numbers known at compile time, got values that only the data gives; make them constants";
+  return refuse("dynamic-shape")
+         << "inputs: expected numbers known at compile time, got values that only the data gives; make them constants";
 }
 
 std::vector<Tensor> compute_range(const ComputeContext& ctx) {
@@ -97,7 +105,8 @@ Result<void> reference_range(ReferenceContext& ctx) {
 
 OpDef range() {
   const auto numbers = [](DType dtype, double start, double limit, double delta) {
-    return std::vector<OpSample::Input>{known_scalar(dtype, start), known_scalar(dtype, limit), known_scalar(dtype, delta)};
+    return std::vector<OpSample::Input>{known_scalar(dtype, start), known_scalar(dtype, limit),
+                                        known_scalar(dtype, delta)};
   };
   return OpDef{
       .name = "Range",
@@ -121,7 +130,9 @@ OpDef range() {
               {.name = "nothing", .inputs = numbers(kInt64, 3, 3, 1)},
               {.name = "wrong_way", .inputs = numbers(kFloat64, 3, 5, -1)},
               {.name = "step_zero", .inputs = numbers(kInt64, 0, 3, 0), .error_id = "bad-step"},
-              {.name = "vector", .inputs = {known_ints({1, 2}), known_scalar(kInt64, 5), known_scalar(kInt64, 1)}, .error_id = "rank-mismatch"},
+              {.name = "vector",
+               .inputs = {known_ints({1, 2}), known_scalar(kInt64, 5), known_scalar(kInt64, 1)},
+               .error_id = "rank-mismatch"},
           },
   };
 }

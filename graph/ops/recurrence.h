@@ -22,7 +22,8 @@ struct RecurrentLayer {
   bool is_backward(int direction) const { return directions == 2 ? direction == 1 : reverse; }
   /// The n-th function of a direction.
   const RecurrentActivation& activation(int direction, int n) const {
-    return activations[static_cast<size_t>(direction) * (activations.size() / static_cast<size_t>(directions)) + static_cast<size_t>(n)];
+    return activations[static_cast<size_t>(direction) * (activations.size() / static_cast<size_t>(directions)) +
+                       static_cast<size_t>(n)];
   }
 };
 
@@ -32,16 +33,17 @@ std::vector<AttrSpec> recurrent_attrs(CellKind kind);
 
 /// What one step of the reference needs; all in double, [direction] outermost.
 struct RecurrentWeights {
-  const RefTensor* recurrent;    ///< [D, G H, H] or, when `transposed`, [D, H, G H]
+  const RefTensor* recurrent;  ///< [D, G H, H] or, when `transposed`, [D, H, G H]
   bool transposed;
   const RefTensor* hidden_bias;  ///< [D, H]: of GRU's hidden gate with linear_before_reset; null: none
   const RefTensor* lengths;      ///< [B]; null: whole sequences
   const RefTensor* initial_h;    ///< [D, B, H]; null: zeros
   const RefTensor* initial_c;
-  const RefTensor* peepholes;    ///< [D, 3 H]; null: none
+  const RefTensor* peepholes;  ///< [D, 3 H]; null: none
 };
-/// Runs the steps. Shapes: `inputs` [T, B, D G H] (input products with biases); results Y [T, D, B, H], Y_h and Y_c [D, B, H].
-void run_recurrence(const RecurrentLayer& layer, const std::vector<double>& inputs, int64_t steps, int64_t batch, const RecurrentWeights& weights,
-                    RefTensor& y, RefTensor& y_h, RefTensor* y_c);
+/// Runs the steps. Shapes: `inputs` [T, B, D G H] (input products with biases); results Y [T, D, B, H], Y_h and Y_c [D,
+/// B, H].
+void run_recurrence(const RecurrentLayer& layer, const std::vector<double>& inputs, int64_t steps, int64_t batch,
+                    const RecurrentWeights& weights, RefTensor& y, RefTensor& y_h, RefTensor* y_c);
 
 }  // namespace tensmith::graph::ops

@@ -16,9 +16,12 @@ Result<RecurrentLayer> layer_of(CellKind kind, const AttrMap& attrs, const Shape
   Result<RecurrentLayer> layer = recurrent_layer(kind, attrs);
   if (!layer) return layer;
   const auto hidden = recurrent.size() == 3 ? known(recurrent[2]) : std::nullopt;
-  if (!hidden || *hidden < 1) return refuse("shape-mismatch") << "input R: expected shape [directions, gates * hidden, hidden], got " << shape_text(recurrent);
+  if (!hidden || *hidden < 1)
+    return refuse("shape-mismatch") << "input R: expected shape [directions, gates * hidden, hidden], got "
+                                    << shape_text(recurrent);
   if (layer->hidden != 0 && layer->hidden != *hidden)
-    return refuse("shape-mismatch") << "attribute hidden_size: expected " << *hidden << " as in R of shape " << shape_text(recurrent) << ", got " << layer->hidden;
+    return refuse("shape-mismatch") << "attribute hidden_size: expected " << *hidden << " as in R of shape "
+                                    << shape_text(recurrent) << ", got " << layer->hidden;
   RecurrentLayer result = *layer;
   result.hidden = *hidden;
   return result;
@@ -30,7 +33,8 @@ Result<std::vector<TensorType>> infer_recurrent(CellKind kind, const InferContex
   const Result<RecurrentLayer> layer = layer_of(kind, ctx.node.attrs, ctx.input(kR).shape);
   if (!layer) return layer.failure();
   const bool first = batch_first(ctx.node.attrs);
-  const Expr steps = x.shape[first ? 1 : 0], batch = x.shape[first ? 0 : 1], directions(layer->directions), hidden(layer->hidden);
+  const Expr steps = x.shape[first ? 1 : 0], batch = x.shape[first ? 0 : 1], directions(layer->directions),
+             hidden(layer->hidden);
   const int64_t columns = layer->gates() * layer->hidden;
   const Shape state = first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
   const std::pair<int, Shape> wanted[] = {{kW, {directions, Expr(columns), x.shape[2]}},
@@ -42,7 +46,10 @@ Result<std::vector<TensorType>> infer_recurrent(CellKind kind, const InferContex
                                           {kP, {directions, Expr(3 * layer->hidden)}}};
   for (const auto& [input, shape] : wanted)
     if (ctx.has(input))
-      if (Result<void> ok = check_shape(ctx.input(input), shape, std::string("input ") + ctx.node.op->inputs[input].name); !ok) return ok.failure();
+      if (Result<void> ok =
+              check_shape(ctx.input(input), shape, std::string("input ") + ctx.node.op->inputs[input].name);
+          !ok)
+        return ok.failure();
   const Shape all = first ? Shape{batch, steps, directions, hidden} : Shape{steps, directions, batch, hidden};
   std::vector<TensorType> types{{x.dtype, all, {}}, {x.dtype, state, {}}};
   if (kind == CellKind::kLstm) types.push_back({x.dtype, state, {}});
@@ -74,13 +81,16 @@ class Builder {
     attrs.erase("layout");
     attrs.set("hidden_size", layer_.hidden);
     attrs.set("cell", std::string(kind_ == CellKind::kRnn ? "RNN" : kind_ == CellKind::kGru ? "GRU" : "LSTM"));
-    const NodeId steps = edit_.add(*find_op("Recurrence", "tensmith"), {products, recurrent, hidden_bias, input(kLengths), state(kInitialH), state(kInitialC), input(kP)},
-                                   attrs, name_ + ".steps", count_);
+    const NodeId steps =
+        edit_.add(*find_op("Recurrence", "tensmith"),
+                  {products, recurrent, hidden_bias, input(kLengths), state(kInitialH), state(kInitialC), input(kP)},
+                  attrs, name_ + ".steps", count_);
     std::vector<Value> outputs;
     for (int k = 0; k < count_; ++k) outputs.push_back({steps, k});
     if (batch_first(attrs_)) {
       outputs[0] = transpose(outputs[0], {2, 0, 1, 3});
-      for (int k = 1; k < count_; ++k) outputs[static_cast<size_t>(k)] = transpose(outputs[static_cast<size_t>(k)], {1, 0, 2});
+      for (int k = 1; k < count_; ++k)
+        outputs[static_cast<size_t>(k)] = transpose(outputs[static_cast<size_t>(k)], {1, 0, 2});
     }
     return outputs;
   }
@@ -92,14 +102,20 @@ class Builder {
     return {edit_.add(op, std::move(inputs), std::move(attrs), name_ + "." + std::to_string(made_++)), 0};
   }
   Value numbers(const std::vector<int64_t>& values) {
-    return edit_.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values), name_ + "." + std::to_string(made_++));
+    return edit_.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values),
+                              name_ + "." + std::to_string(made_++));
   }
-  Value transpose(Value v, std::vector<int64_t> perm) { return add("Transpose", {v}, ops::attrs({{"perm", ints(std::move(perm))}})); }
+  Value transpose(Value v, std::vector<int64_t> perm) {
+    return add("Transpose", {v}, ops::attrs({{"perm", ints(std::move(perm))}}));
+  }
   Value reshape(Value v, const std::vector<int64_t>& shape) { return add("Reshape", {v, numbers(shape)}); }
-  Value columns_of(Value v, int64_t begin, int64_t end) { return add("Slice", {v, numbers({begin}), numbers({end}), numbers({1})}); }
+  Value columns_of(Value v, int64_t begin, int64_t end) {
+    return add("Slice", {v, numbers({begin}), numbers({end}), numbers({1})});
+  }
   Value state(int k) { return has(k) && batch_first(attrs_) ? transpose(input(k), {1, 0, 2}) : input(k); }
 
-  /// The biases of input and recurrence as one row. That of GRU's hidden gate stays apart when it is added before the reset.
+  /// The biases of input and recurrence as one row. That of GRU's hidden gate stays apart when it is added before the
+  /// reset.
   Value biases(int64_t columns, Value* hidden_bias) {
     const Value of_input = columns_of(input(kB), 0, columns), of_state = columns_of(input(kB), columns, 2 * columns);
     if (kind_ != CellKind::kGru || !layer_.linear_before_reset) return reshape(add("Add", {of_input, of_state}), {-1});
@@ -138,7 +154,8 @@ Result<void> reference_recurrent(CellKind kind, ReferenceContext& ctx) {
   if (!layer) return layer.failure();
   const bool first = batch_first(ctx.node.attrs);
   const RefTensor x = first ? swap_axes(ctx.input(kX), 0, 1) : ctx.input(kX);
-  const int64_t steps = x.shape[0], batch = x.shape[1], size = x.shape[2], directions = layer->directions, hidden = layer->hidden, columns = layer->gates() * hidden;
+  const int64_t steps = x.shape[0], batch = x.shape[1], size = x.shape[2], directions = layer->directions,
+                hidden = layer->hidden, columns = layer->gates() * hidden;
   const bool apart = kind == CellKind::kGru && layer->linear_before_reset;
   std::vector<double> products(static_cast<size_t>(steps * batch * directions * columns));
   RefTensor hidden_bias = make_ref_tensor(x.dtype, {directions, hidden});
@@ -148,24 +165,28 @@ Result<void> reference_recurrent(CellKind kind, ReferenceContext& ctx) {
         double sum = 0;
         for (int64_t k = 0; k < size; ++k) sum += x.f[row * size + k] * w.f[(d * columns + column) * size + k];
         if (ctx.has(kB)) {
-          const double *biases = ctx.input(kB).f.data() + d * 2 * columns, own = biases[column], of_state = biases[columns + column];
+          const double *biases = ctx.input(kB).f.data() + d * 2 * columns, own = biases[column],
+                       of_state = biases[columns + column];
           const bool is_hidden = apart && column >= 2 * hidden;
           sum += own + (is_hidden ? 0 : of_state);
           if (is_hidden) hidden_bias.f[d * hidden + column - 2 * hidden] = of_state;
         }
         products[(row * directions + d) * columns + column] = sum;
       }
-  const auto state = [&](int k) { return ctx.has(k) ? (first ? swap_axes(ctx.input(k), 0, 1) : ctx.input(k)) : RefTensor{}; };
+  const auto state = [&](int k) {
+    return ctx.has(k) ? (first ? swap_axes(ctx.input(k), 0, 1) : ctx.input(k)) : RefTensor{};
+  };
   const RefTensor h = state(kInitialH), c = state(kInitialC);
   const size_t asked = ctx.outputs.size();
   ctx.outputs.resize(3);
   make_output(ctx, x.dtype, {steps, directions, batch, hidden}, 0);
   make_output(ctx, x.dtype, {directions, batch, hidden}, 1);
   make_output(ctx, x.dtype, {directions, batch, hidden}, 2);
-  run_recurrence(*layer, products, steps, batch,
-                 {&r, false, &hidden_bias, ctx.has(kLengths) ? &ctx.input(kLengths) : nullptr, ctx.has(kInitialH) ? &h : nullptr,
-                  ctx.has(kInitialC) ? &c : nullptr, ctx.has(kP) ? &ctx.input(kP) : nullptr},
-                 ctx.outputs[0], ctx.outputs[1], &ctx.outputs[2]);
+  run_recurrence(
+      *layer, products, steps, batch,
+      {&r, false, &hidden_bias, ctx.has(kLengths) ? &ctx.input(kLengths) : nullptr, ctx.has(kInitialH) ? &h : nullptr,
+       ctx.has(kInitialC) ? &c : nullptr, ctx.has(kP) ? &ctx.input(kP) : nullptr},
+      ctx.outputs[0], ctx.outputs[1], &ctx.outputs[2]);
   if (first) {
     // [T, D, B, H] to [B, T, D, H]
     ctx.outputs[0] = swap_axes(swap_axes(ctx.outputs[0], 1, 2), 0, 1);
@@ -177,7 +198,9 @@ Result<void> reference_recurrent(CellKind kind, ReferenceContext& ctx) {
 }
 
 OpDef recurrent_op(const char* name, const char* doc, CellKind kind, std::vector<OpSample> samples) {
-  const auto like_x = [](const char* input, bool optional) { return InputSpec{.name = input, .types = TypeSet::kFloat, .optional = optional, .same_type_as = "X"}; };
+  const auto like_x = [](const char* input, bool optional) {
+    return InputSpec{.name = input, .types = TypeSet::kFloat, .optional = optional, .same_type_as = "X"};
+  };
   OpDef op{
       .name = name,
       .since = 7,
@@ -215,16 +238,22 @@ OpSample bad(OpSample sample, std::string id) {
 }  // namespace
 
 std::vector<OpDef> recurrent() {
-  const OpSample rnn{.name = "plain", .inputs = {f32({3, 2, 4}), f32({1, 5, 4}), f32({1, 5, 5}), f32({1, 10})}, .num_outputs = 2};
-  const OpSample gru{.name = "plain", .inputs = {f32({3, 2, 4}), f32({1, 15, 4}), f32({1, 15, 5}), f32({1, 30})}, .num_outputs = 2};
-  const OpSample lstm{.name = "plain", .inputs = {f32({3, 2, 4}), f32({1, 20, 4}), f32({1, 20, 5}), f32({1, 40})}, .num_outputs = 3};
-  const OpSample gru_batch_first{.name = "batch_first",
-                                 .inputs = {f32({2, 3, 4}), f32({2, 15, 4}), f32({2, 15, 5}), f32({2, 30}), absent(), f32({2, 2, 5})},
-                                 .attrs = attrs({{"layout", 1}, {"direction", "bidirectional"}, {"linear_before_reset", 1}, {"hidden_size", 5}}),
-                                 .num_outputs = 2};
+  const OpSample rnn{
+      .name = "plain", .inputs = {f32({3, 2, 4}), f32({1, 5, 4}), f32({1, 5, 5}), f32({1, 10})}, .num_outputs = 2};
+  const OpSample gru{
+      .name = "plain", .inputs = {f32({3, 2, 4}), f32({1, 15, 4}), f32({1, 15, 5}), f32({1, 30})}, .num_outputs = 2};
+  const OpSample lstm{
+      .name = "plain", .inputs = {f32({3, 2, 4}), f32({1, 20, 4}), f32({1, 20, 5}), f32({1, 40})}, .num_outputs = 3};
+  const OpSample gru_batch_first{
+      .name = "batch_first",
+      .inputs = {f32({2, 3, 4}), f32({2, 15, 4}), f32({2, 15, 5}), f32({2, 30}), absent(), f32({2, 2, 5})},
+      .attrs = attrs({{"layout", 1}, {"direction", "bidirectional"}, {"linear_before_reset", 1}, {"hidden_size", 5}}),
+      .num_outputs = 2};
   return {
-      recurrent_op("GRU", "A layer of gated recurrent units.", CellKind::kGru, {gru, gru_batch_first, bad(gru, "shape-mismatch")}),
-      recurrent_op("LSTM", "A layer of long short-term memory cells.", CellKind::kLstm, {lstm, bad(lstm, "shape-mismatch")}),
+      recurrent_op("GRU", "A layer of gated recurrent units.", CellKind::kGru,
+                   {gru, gru_batch_first, bad(gru, "shape-mismatch")}),
+      recurrent_op("LSTM", "A layer of long short-term memory cells.", CellKind::kLstm,
+                   {lstm, bad(lstm, "shape-mismatch")}),
       recurrent_op("RNN", "A layer of simple recurrent units.", CellKind::kRnn, {rnn, bad(rnn, "shape-mismatch")}),
   };
 }

@@ -17,26 +17,35 @@ struct Row {
   double alpha, beta;  // defaults
 };
 constexpr Row kRows[] = {
-    {"affine", true, true, 1, 0},          {"elu", true, false, 1, 0},         {"hardsigmoid", true, true, 0.2, 0.5}, {"leakyrelu", true, false, 0.01, 0},
-    {"relu", false, false, 0, 0},          {"scaledtanh", true, true, 1, 1},   {"sigmoid", false, false, 0, 0},       {"softplus", false, false, 0, 0},
-    {"softsign", false, false, 0, 0},      {"tanh", false, false, 0, 0},       {"thresholdedrelu", true, false, 1, 0},
+    {"affine", true, true, 1, 0},           {"elu", true, false, 1, 0},
+    {"hardsigmoid", true, true, 0.2, 0.5},  {"leakyrelu", true, false, 0.01, 0},
+    {"relu", false, false, 0, 0},           {"scaledtanh", true, true, 1, 1},
+    {"sigmoid", false, false, 0, 0},        {"softplus", false, false, 0, 0},
+    {"softsign", false, false, 0, 0},       {"tanh", false, false, 0, 0},
+    {"thresholdedrelu", true, false, 1, 0},
 };
 
 }  // namespace
 
-Result<std::vector<RecurrentActivation>> recurrent_activations(const AttrMap& attrs, const std::vector<std::string>& defaults, int directions) {
+Result<std::vector<RecurrentActivation>> recurrent_activations(const AttrMap& attrs,
+                                                               const std::vector<std::string>& defaults,
+                                                               int directions) {
   std::vector<std::string> names = attrs.get_strings("activations");
   if (names.empty())
     for (int k = 0; k < directions; ++k) names.insert(names.end(), defaults.begin(), defaults.end());
   if (names.size() != defaults.size() * static_cast<size_t>(directions))
-    return refuse("bad-attribute") << "attribute activations: expected " << defaults.size() * static_cast<size_t>(directions) << " names, got " << names.size();
+    return refuse("bad-attribute") << "attribute activations: expected "
+                                   << defaults.size() * static_cast<size_t>(directions) << " names, got "
+                                   << names.size();
   const std::vector<double> alphas = attrs.get_floats("activation_alpha"), betas = attrs.get_floats("activation_beta");
   size_t next_alpha = 0, next_beta = 0;
   std::vector<RecurrentActivation> result;
   for (std::string name : names) {
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
     const auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return name == r.name; });
-    if (row == std::end(kRows)) return refuse("bad-attribute") << "attribute activations: expected a known function, got '" << name << "'";
+    if (row == std::end(kRows))
+      return refuse("bad-attribute") << "attribute activations: expected a known function, got '" << name << "'";
     RecurrentActivation activation{name, row->alpha, row->beta};
     if (row->has_alpha && next_alpha < alphas.size()) activation.alpha = alphas[next_alpha++];
     if (row->has_beta && next_beta < betas.size()) activation.beta = betas[next_beta++];

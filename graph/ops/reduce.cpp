@@ -12,7 +12,7 @@ namespace tensmith::graph::ops {
 namespace {
 
 enum class Kind { kSum, kProd, kMax, kMin };
-enum class Map { kNone, kAbs, kSquare };        ///< applied to elements before they are reduced
+enum class Map { kNone, kAbs, kSquare };          ///< applied to elements before they are reduced
 enum class Finish { kNone, kLog, kSqrt, kMean };  ///< applied to the result
 
 struct Row {
@@ -23,7 +23,7 @@ struct Row {
   Map map = Map::kNone;
   Finish finish = Finish::kNone;
   bool log_sum_exp = false;
-  double low = -2;        ///< of random samples
+  double low = -2;  ///< of random samples
 };
 
 Expr mapped(Map map, const Expr& value) {
@@ -32,7 +32,9 @@ Expr mapped(Map map, const Expr& value) {
   return with_value("x", value, [](const Expr& x) { return x * x; });
 }
 
-double mapped(Map map, double value) { return map == Map::kAbs ? std::fabs(value) : map == Map::kSquare ? value * value : value; }
+double mapped(Map map, double value) {
+  return map == Map::kAbs ? std::fabs(value) : map == Map::kSquare ? value * value : value;
+}
 
 int64_t mapped_int(Map map, int64_t value, DType type) {
   const auto bits = static_cast<uint64_t>(value);
@@ -63,7 +65,8 @@ template <typename Context>
 Result<std::vector<int>> axes_of(const Context& ctx, int rank) {
   const Result<std::vector<int64_t>> given = known_ints_of(ctx, 1, "axes");
   if (!given) return given.failure();
-  if (given->empty()) return ctx.node.attrs.get_int("noop_with_empty_axes", 0) ? std::vector<int>{} : axes_from(0, rank);
+  if (given->empty())
+    return ctx.node.attrs.get_int("noop_with_empty_axes", 0) ? std::vector<int>{} : axes_from(0, rank);
   return normalize_axes(*given, rank);
 }
 
@@ -72,11 +75,16 @@ bool keeps_dims(const Node& node) { return node.attrs.get_int("keepdims", 1) != 
 /// Sums, products and extrema of known elements (sizes computed from shapes).
 void follow_values(const InferContext& ctx, const Row& row, const std::vector<int>& axes, TensorType& type) {
   const auto values = ctx.int_values(0);
-  if (!values || values->empty() || ctx.input(0).rank() != 1 || axes.size() != 1 || row.map != Map::kNone || row.finish != Finish::kNone || row.log_sum_exp || ctx.input(0).dtype.is_bool()) return;
+  if (!values || values->empty() || ctx.input(0).rank() != 1 || axes.size() != 1 || row.map != Map::kNone ||
+      row.finish != Finish::kNone || row.log_sum_exp || ctx.input(0).dtype.is_bool())
+    return;
   Expr total = (*values)[0];
   for (size_t k = 1; k < values->size(); ++k) {
     const Expr& next = (*values)[k];
-    total = row.kind == Kind::kSum ? total + next : row.kind == Kind::kProd ? total * next : row.kind == Kind::kMax ? max(total, next) : min(total, next);
+    total = row.kind == Kind::kSum    ? total + next
+            : row.kind == Kind::kProd ? total * next
+            : row.kind == Kind::kMax  ? max(total, next)
+                                      : min(total, next);
   }
   type.value = {total};
 }
@@ -99,9 +107,14 @@ Tensor log_sum_exp(const Tensor& x, const ReducedShape& shape, DType type) {
   };
   const DType wide = x.dtype().is_float() ? compute_type(x.dtype()) : kFloat64;
   const Tensor top = reduce_axes("max", shape, max_reducer(wide), load);
-  const auto base = [&](const Indices& i) { return select(call(Intrinsic::kIsInf, {top(i)}), make_zero(wide), top(i)); };
-  const Tensor total = sum_axes("exp_sum", shape, [&](const Indices& in) { return call(Intrinsic::kExp, {load(in) - base(shape.output_index(in))}); });
-  return compute("log_sum_exp", shape.out, [&](const Indices& i) { return cast(type, call(Intrinsic::kLog, {total(i)}) + base(i)); });
+  const auto base = [&](const Indices& i) {
+    return select(call(Intrinsic::kIsInf, {top(i)}), make_zero(wide), top(i));
+  };
+  const Tensor total = sum_axes("exp_sum", shape, [&](const Indices& in) {
+    return call(Intrinsic::kExp, {load(in) - base(shape.output_index(in))});
+  });
+  return compute("log_sum_exp", shape.out,
+                 [&](const Indices& i) { return cast(type, call(Intrinsic::kLog, {total(i)}) + base(i)); });
 }
 
 std::vector<Tensor> compute_reduce(const ComputeContext& ctx, const Row& row) {
@@ -111,9 +124,11 @@ std::vector<Tensor> compute_reduce(const ComputeContext& ctx, const Row& row) {
   if (row.log_sum_exp) return {log_sum_exp(x, shape, type)};
   // A mean of integers is the truncated quotient of an exact sum.
   const DType wide = row.finish == Finish::kMean && type.is_integral() ? kInt64 : compute_type(type);
-  const Tensor total = reduce_axes("reduce", shape, reducer_of(row.kind, wide), [&](const Indices& in) { return mapped(row.map, cast(wide, x(in))); });
+  const Tensor total = reduce_axes("reduce", shape, reducer_of(row.kind, wide),
+                                   [&](const Indices& in) { return mapped(row.map, cast(wide, x(in))); });
   if (row.finish == Finish::kNone) return {narrow(total, type)};
-  return {compute("finish", shape.out, [&](const Indices& i) { return cast(type, finished(row.finish, total(i), shape.count())); })};
+  return {compute("finish", shape.out,
+                  [&](const Indices& i) { return cast(type, finished(row.finish, total(i), shape.count())); })};
 }
 
 double identity_of(Kind kind, DType type) {
@@ -151,15 +166,19 @@ void reference_ints(const RefTensor& x, RefTensor& y, const Dims& strides, const
   const DType type = x.dtype;
   int64_t identity = row.kind == Kind::kProd ? 1 : 0;
   if (row.kind == Kind::kMax && type.is_int()) identity = static_cast<int64_t>(~uint64_t{0} << (type.bits - 1));
-  if (row.kind == Kind::kMin) identity = type.is_bool() ? 1 : static_cast<int64_t>(~uint64_t{0} >> (type.is_int() ? 65 - type.bits : 64 - type.bits));
+  if (row.kind == Kind::kMin)
+    identity =
+        type.is_bool() ? 1 : static_cast<int64_t>(~uint64_t{0} >> (type.is_int() ? 65 - type.bits : 64 - type.bits));
   y.i.assign(y.i.size(), identity);
   for_each_strided<1>(x.shape, {strides}, [&](int64_t k, const std::array<int64_t, 1>& at) {
     y.i[at[0]] = combine_int(row.kind, y.i[at[0]], mapped_int(row.map, x.i[k], type), type);
   });
   const int64_t count = y.i.empty() ? 1 : x.num_elements() / static_cast<int64_t>(y.i.size());
   for (int64_t& value : y.i) {
-    if (row.finish == Finish::kMean) value = count ? value / count : 0;
-    else if (row.finish != Finish::kNone) value = static_cast<int64_t>(finished(row.finish, static_cast<double>(wrap_int(type, value)), count));
+    if (row.finish == Finish::kMean)
+      value = count ? value / count : 0;
+    else if (row.finish != Finish::kNone)
+      value = static_cast<int64_t>(finished(row.finish, static_cast<double>(wrap_int(type, value)), count));
     value = wrap_int(type, value);
   }
 }
@@ -179,13 +198,16 @@ Result<void> reference_reduce(ReferenceContext& ctx, const Row& row) {
     reference_ints(x, y, strides, row);
     return {};
   }
-  std::vector<double> total(static_cast<size_t>(y.num_elements()), row.log_sum_exp ? 0 : identity_of(row.kind, x.dtype));
+  std::vector<double> total(static_cast<size_t>(y.num_elements()),
+                            row.log_sum_exp ? 0 : identity_of(row.kind, x.dtype));
   if (row.log_sum_exp) {
     std::vector<double> top(total.size(), -std::numeric_limits<double>::infinity());
-    for_each_strided<1>(x.shape, {strides}, [&](int64_t k, const At& at) { top[at[0]] = combine(Kind::kMax, top[at[0]], x.get(k)); });
+    for_each_strided<1>(x.shape, {strides},
+                        [&](int64_t k, const At& at) { top[at[0]] = combine(Kind::kMax, top[at[0]], x.get(k)); });
     for (double& value : top)
       if (std::isinf(value)) value = 0;
-    for_each_strided<1>(x.shape, {strides}, [&](int64_t k, const At& at) { total[at[0]] += std::exp(x.get(k) - top[at[0]]); });
+    for_each_strided<1>(x.shape, {strides},
+                        [&](int64_t k, const At& at) { total[at[0]] += std::exp(x.get(k) - top[at[0]]); });
     for (size_t k = 0; k < total.size(); ++k) y.set(static_cast<int64_t>(k), std::log(total[k]) + top[k]);
     return {};
   }
@@ -223,7 +245,10 @@ std::vector<OpSample> samples(const Row& row) {
     list.push_back({.name = "bool", .inputs = {in(kBool, {5, 2}, 0, 1), known_ints({1})}});
     list.push_back({.name = "nan", .inputs = {given(kFloat32, {2, 2}, {1, NAN, 2, 3}), known_ints({1})}});
   }
-  if (row.log_sum_exp) list.push_back({.name = "infinite", .inputs = {given(kFloat32, {3, 2}, {-INFINITY, -INFINITY, INFINITY, 1, 900, 901}), known_ints({1})}});
+  if (row.log_sum_exp)
+    list.push_back(
+        {.name = "infinite",
+         .inputs = {given(kFloat32, {3, 2}, {-INFINITY, -INFINITY, INFINITY, 1, 900, 901}), known_ints({1})}});
   return list;
 }
 
@@ -232,10 +257,18 @@ OpDef make(const Row& row) {
   OpDef op{
       .name = row.name,
       .doc = row.doc,
-      .inputs = {{.name = "data", .types = any_type ? TypeSet::kAny : TypeSet::kNumeric}, {.name = "axes", .types = TypeSet::kInt64, .optional = true}},
-      .attrs = {{.name = "axes", .kind = AttrKind::kInts, .no_default = true, .until = row.axes_input_since - 1, .becomes_input = 1},
+      .inputs = {{.name = "data", .types = any_type ? TypeSet::kAny : TypeSet::kNumeric},
+                 {.name = "axes", .types = TypeSet::kInt64, .optional = true}},
+      .attrs = {{.name = "axes",
+                 .kind = AttrKind::kInts,
+                 .no_default = true,
+                 .until = row.axes_input_since - 1,
+                 .becomes_input = 1},
                 {.name = "keepdims", .kind = AttrKind::kInt, .default_value = int64_t{1}},
-                {.name = "noop_with_empty_axes", .kind = AttrKind::kInt, .default_value = int64_t{0}, .since = row.axes_input_since}},
+                {.name = "noop_with_empty_axes",
+                 .kind = AttrKind::kInt,
+                 .default_value = int64_t{0},
+                 .since = row.axes_input_since}},
       .fusion = FusionKind::kReduction,
       .infer = nullptr,
       .samples = samples(row),
@@ -263,16 +296,42 @@ OpDef make(const Row& row) {
 /// Reductions along axes: one row each.
 std::vector<OpDef> reduce_table() {
   const Row rows[] = {
-      {.name = "ReduceL1", .axes_input_since = 18, .doc = "The sum of magnitudes.", .kind = Kind::kSum, .map = Map::kAbs},
-      {.name = "ReduceL2", .axes_input_since = 18, .doc = "The root of the sum of squares.", .kind = Kind::kSum, .map = Map::kSquare, .finish = Finish::kSqrt},
-      {.name = "ReduceLogSum", .axes_input_since = 18, .doc = "The logarithm of the sum.", .kind = Kind::kSum, .finish = Finish::kLog, .low = 0.5},
-      {.name = "ReduceLogSumExp", .axes_input_since = 18, .doc = "The logarithm of the sum of exponentials.", .kind = Kind::kSum, .log_sum_exp = true},
+      {.name = "ReduceL1",
+       .axes_input_since = 18,
+       .doc = "The sum of magnitudes.",
+       .kind = Kind::kSum,
+       .map = Map::kAbs},
+      {.name = "ReduceL2",
+       .axes_input_since = 18,
+       .doc = "The root of the sum of squares.",
+       .kind = Kind::kSum,
+       .map = Map::kSquare,
+       .finish = Finish::kSqrt},
+      {.name = "ReduceLogSum",
+       .axes_input_since = 18,
+       .doc = "The logarithm of the sum.",
+       .kind = Kind::kSum,
+       .finish = Finish::kLog,
+       .low = 0.5},
+      {.name = "ReduceLogSumExp",
+       .axes_input_since = 18,
+       .doc = "The logarithm of the sum of exponentials.",
+       .kind = Kind::kSum,
+       .log_sum_exp = true},
       {.name = "ReduceMax", .axes_input_since = 18, .doc = "The greatest element; NaN if one is.", .kind = Kind::kMax},
-      {.name = "ReduceMean", .axes_input_since = 18, .doc = "The mean; of integers truncated.", .kind = Kind::kSum, .finish = Finish::kMean},
+      {.name = "ReduceMean",
+       .axes_input_since = 18,
+       .doc = "The mean; of integers truncated.",
+       .kind = Kind::kSum,
+       .finish = Finish::kMean},
       {.name = "ReduceMin", .axes_input_since = 18, .doc = "The least element; NaN if one is.", .kind = Kind::kMin},
       {.name = "ReduceProd", .axes_input_since = 18, .doc = "The product.", .kind = Kind::kProd},
       {.name = "ReduceSum", .axes_input_since = 13, .doc = "The sum.", .kind = Kind::kSum},
-      {.name = "ReduceSumSquare", .axes_input_since = 18, .doc = "The sum of squares.", .kind = Kind::kSum, .map = Map::kSquare},
+      {.name = "ReduceSumSquare",
+       .axes_input_since = 18,
+       .doc = "The sum of squares.",
+       .kind = Kind::kSum,
+       .map = Map::kSquare},
   };
   std::vector<OpDef> list;
   for (const Row& row : rows) list.push_back(make(row));

@@ -2,12 +2,15 @@
 
 namespace tensmith::graph::ops {
 
-ReducedShape::ReducedShape(const Shape& in, const std::vector<int>& axes, bool keep) : reduced(in.size(), false), keep_dims(keep) {
+ReducedShape::ReducedShape(const Shape& in, const std::vector<int>& axes, bool keep)
+    : reduced(in.size(), false), keep_dims(keep) {
   for (int axis : axes) reduced[static_cast<size_t>(axis)] = true;
   for (size_t d = 0; d < in.size(); ++d) {
     if (reduced[d]) extents.push_back(in[d]);
-    if (!reduced[d]) out.push_back(in[d]);
-    else if (keep_dims) out.push_back(1);
+    if (!reduced[d])
+      out.push_back(in[d]);
+    else if (keep_dims)
+      out.push_back(1);
   }
 }
 
@@ -24,8 +27,10 @@ Indices ReducedShape::input_index(const Indices& i, const Indices& r) const {
 Indices ReducedShape::output_index(const Indices& in) const {
   Indices index;
   for (size_t d = 0; d < reduced.size(); ++d) {
-    if (!reduced[d]) index.push_back(in[d]);
-    else if (keep_dims) index.push_back(0);
+    if (!reduced[d])
+      index.push_back(in[d]);
+    else if (keep_dims)
+      index.push_back(0);
   }
   return index;
 }
@@ -41,12 +46,15 @@ Dims reduced_strides(const Dims& in, const std::vector<bool>& reduced) {
   return strides;
 }
 
-Tensor reduce_axes(const std::string& name, const ReducedShape& shape, const Reducer& reducer, const std::function<Expr(const Indices&)>& body) {
-  return reduce(name, shape.out, shape.extents, reducer, [&](const Indices& i, const Indices& r) { return body(shape.input_index(i, r)); });
+Tensor reduce_axes(const std::string& name, const ReducedShape& shape, const Reducer& reducer,
+                   const std::function<Expr(const Indices&)>& body) {
+  return reduce(name, shape.out, shape.extents, reducer,
+                [&](const Indices& i, const Indices& r) { return body(shape.input_index(i, r)); });
 }
 
 Tensor sum_axes(const std::string& name, const ReducedShape& shape, const std::function<Expr(const Indices&)>& body) {
-  return sum(name, shape.out, shape.extents, [&](const Indices& i, const Indices& r) { return body(shape.input_index(i, r)); });
+  return sum(name, shape.out, shape.extents,
+             [&](const Indices& i, const Indices& r) { return body(shape.input_index(i, r)); });
 }
 
 Tensor mean_axes(const std::string& name, const ReducedShape& shape, const std::function<Expr(const Indices&)>& body) {

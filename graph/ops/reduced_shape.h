@@ -12,7 +12,7 @@ struct ReducedShape {
   std::vector<bool> reduced;  ///< one per axis of the input
   bool keep_dims = true;      ///< reduced axes stay with extent 1
   Shape out;
-  Shape extents;              ///< of the reduced axes, in order
+  Shape extents;  ///< of the reduced axes, in order
 
   ReducedShape(const Shape& in, const std::vector<int>& axes, bool keep_dims);
   /// The index into the input for an output index and one index per reduced axis.
@@ -27,11 +27,13 @@ struct ReducedShape {
 Dims reduced_strides(const Dims& in, const std::vector<bool>& reduced);
 
 /// A reduction of `x` along `shape.extents`, of values in their compute type.
-Tensor reduce_axes(const std::string& name, const ReducedShape& shape, const Reducer& reducer, const std::function<Expr(const Indices& in)>& body);
+Tensor reduce_axes(const std::string& name, const ReducedShape& shape, const Reducer& reducer,
+                   const std::function<Expr(const Indices& in)>& body);
 /// The sum of `body` over the reduced axes.
 Tensor sum_axes(const std::string& name, const ReducedShape& shape, const std::function<Expr(const Indices& in)>& body);
 /// The mean of `body` over the reduced axes: a sum, then a stage that divides.
-Tensor mean_axes(const std::string& name, const ReducedShape& shape, const std::function<Expr(const Indices& in)>& body);
+Tensor mean_axes(const std::string& name, const ReducedShape& shape,
+                 const std::function<Expr(const Indices& in)>& body);
 
 /// All axes from `first` to the last one.
 std::vector<int> axes_from(int first, int rank);

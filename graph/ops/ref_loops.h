@@ -26,8 +26,8 @@ inline Dims broadcast_strides(const Dims& dims, size_t rank) {
   return strides;
 }
 
-/// Calls `fn(position, offsets)` for each element of `out` in row-major order, where `offsets[n]` is the sum of index times
-/// `strides[n]`. One turn of the inner loop costs N additions.
+/// Calls `fn(position, offsets)` for each element of `out` in row-major order, where `offsets[n]` is the sum of index
+/// times `strides[n]`. One turn of the inner loop costs N additions.
 template <size_t N, typename Fn>
 void for_each_strided(const Dims& out, const std::array<Dims, N>& strides, Fn fn) {
   if (count_of(out) == 0) return;

@@ -7,7 +7,8 @@
 
 namespace tensmith::graph::ops {
 
-/// Collects the text of a Failure; converts to any Result: `return refuse("shape-mismatch") << "input B: expected " << n;`
+/// Collects the text of a Failure; converts to any Result: `return refuse("shape-mismatch") << "input B: expected " <<
+/// n;`
 class Refusal {
  public:
   explicit Refusal(std::string id) : id_(std::move(id)) {}
@@ -26,7 +27,8 @@ class Refusal {
   std::ostringstream text_;
 };
 
-/// Starts a refusal. The text has the form `<what>: expected X, got Y; <way out>`; the caller of the rule names node and operator.
+/// Starts a refusal. The text has the form `<what>: expected X, got Y; <way out>`; the caller of the rule names node
+/// and operator.
 inline Refusal refuse(std::string id) { return Refusal(std::move(id)); }
 
 }  // namespace tensmith::graph::ops

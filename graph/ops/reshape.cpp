@@ -16,16 +16,20 @@ Result<Shape> target_shape(const Shape& from, const Elements& elements, bool all
   for (size_t k = 0; k < elements.size(); ++k) {
     const auto number = known(elements[k]);
     if (number && *number < -1)
-      return refuse("shape-mismatch") << "input shape: expected dims of -1 or more, got " << *number << " at position " << k;
+      return refuse("shape-mismatch") << "input shape: expected dims of -1 or more, got " << *number << " at position "
+                                      << k;
     if (number && *number == -1) {
-      if (wild >= 0) return refuse("shape-mismatch") << "input shape: expected -1 at most once, got it at positions " << wild << " and " << k;
+      if (wild >= 0)
+        return refuse("shape-mismatch") << "input shape: expected -1 at most once, got it at positions " << wild
+                                        << " and " << k;
       wild = static_cast<int>(k);
       to.push_back(1);
       continue;
     }
     if (number && *number == 0 && !allow_zero) {
       if (k >= from.size())
-        return refuse("shape-mismatch") << "input shape: expected 0 (copy) only below the rank " << from.size() << " of the data, got it at position " << k;
+        return refuse("shape-mismatch") << "input shape: expected 0 (copy) only below the rank " << from.size()
+                                        << " of the data, got it at position " << k;
       to.push_back(from[k]);
       continue;
     }
@@ -34,16 +38,17 @@ Result<Shape> target_shape(const Shape& from, const Elements& elements, bool all
   const DimProduct all = dim_product(from), given = dim_product(to);
   if (wild >= 0) {
     if (is_empty(to))
-      return refuse("shape-mismatch") << "input shape: expected dims above 0 beside -1, got " << shape_text(to) << "; state the dim instead of -1";
+      return refuse("shape-mismatch") << "input shape: expected dims above 0 beside -1, got " << shape_text(to)
+                                      << "; state the dim instead of -1";
     to[static_cast<size_t>(wild)] = quotient(all, given);
     if (all.factors.empty() && given.factors.empty() && all.constant % given.constant != 0)
-      return refuse("shape-mismatch") << "input shape: expected dims that divide the " << all.constant << " elements of the data, got a product of "
-                                      << given.constant;
+      return refuse("shape-mismatch") << "input shape: expected dims that divide the " << all.constant
+                                      << " elements of the data, got a product of " << given.constant;
     return to;
   }
   if (all.factors.empty() && given.factors.empty() && all.constant != given.constant)
-    return refuse("shape-mismatch") << "input shape: expected " << all.constant << " elements as in the data, got " << given.constant << " in "
-                                    << shape_text(to);
+    return refuse("shape-mismatch") << "input shape: expected " << all.constant << " elements as in the data, got "
+                                    << given.constant << " in " << shape_text(to);
   return to;
 }
 
@@ -57,7 +62,9 @@ Result<std::vector<TensorType>> infer_reshape(const InferContext& ctx) {
     type.shape = *shape;
   } else {
     const auto rank = known(ctx.input(1).shape[0]);
-    if (!rank) return refuse("dynamic-rank") << "input shape: expected a known number of dims, got " << dim_to_string(ctx.input(1).shape[0]);
+    if (!rank)
+      return refuse("dynamic-rank") << "input shape: expected a known number of dims, got "
+                                    << dim_to_string(ctx.input(1).shape[0]);
     type.shape = data_shape(ctx, 0, static_cast<int>(*rank));
   }
   pass_elements(ctx, 0, type);
@@ -73,7 +80,8 @@ Result<void> supports_reshape(const InferContext& ctx) {
   const Result<Shape> to = target_shape(ctx.input(0).shape, *elements, ctx.node.attrs.get_int("allowzero", 0) != 0);
   if (!to) return to.failure();
   if (same_product(dim_product(ctx.input(0).shape), dim_product(*to))) return {};
-  return refuse("dynamic-shape") << "input shape: expected as many elements as in " << shape_text(ctx.input(0).shape) << ", got " << shape_text(*to)
+  return refuse("dynamic-shape") << "input shape: expected as many elements as in " << shape_text(ctx.input(0).shape)
+                                 << ", got " << shape_text(*to)
                                  << ", which may differ at run time; give the dims a size with --dim";
 }
 
@@ -88,7 +96,9 @@ Result<void> reference_reshape(ReferenceContext& ctx) {
   }
   for (int64_t& dim : to)
     if (dim == -1) dim = rest ? total / rest : 0;
-  if (count_of(to) != total) return Failure{"shape-mismatch", "reshape of " + std::to_string(total) + " elements to " + std::to_string(count_of(to))};
+  if (count_of(to) != total)
+    return Failure{"shape-mismatch",
+                   "reshape of " + std::to_string(total) + " elements to " + std::to_string(count_of(to))};
   copy_elements(ctx, std::move(to));
   return {};
 }
@@ -99,12 +109,17 @@ OpDef reshape() {
   return OpDef{
       .name = "Reshape",
       .since = 5,
-      .doc = "The same elements under another shape: -1 takes what is left, 0 copies the dim of the input (unless allowzero).",
+      .doc =
+          "The same elements under another shape: -1 takes what is left, 0 copies the dim of the input (unless "
+          "allowzero).",
       .inputs = {{.name = "data"}, {.name = "shape", .types = TypeSet::kInt64}},
       .attrs = {{.name = "allowzero", .kind = AttrKind::kInt, .default_value = int64_t{0}, .since = 14}},
       .fusion = FusionKind::kInjective,
       .infer = infer_reshape,
-      .compute = [](const ComputeContext& ctx) { return std::vector<Tensor>{reshaped("reshape", ctx.input(0), ctx.output_type().shape)}; },
+      .compute =
+          [](const ComputeContext& ctx) {
+            return std::vector<Tensor>{reshaped("reshape", ctx.input(0), ctx.output_type().shape)};
+          },
       .supports = supports_reshape,
       .reference = reference_reshape,
       .samples =
@@ -138,13 +153,17 @@ OpDef flatten() {
         const int rank = static_cast<int>(from.size());
         const int64_t axis = ctx.node.attrs.get_int("axis", 1);
         if (axis < -rank || axis > rank)
-          return refuse("axis-out-of-range") << "attribute axis: expected " << -rank << " to " << rank << ", got " << axis;
+          return refuse("axis-out-of-range")
+                 << "attribute axis: expected " << -rank << " to " << rank << ", got " << axis;
         const auto split = static_cast<size_t>(axis < 0 ? axis + rank : axis);
         TensorType type{ctx.input(0).dtype, {product(from, 0, split), product(from, split)}, {}};
         pass_elements(ctx, 0, type);
         return std::vector<TensorType>{std::move(type)};
       },
-      .compute = [](const ComputeContext& ctx) { return std::vector<Tensor>{reshaped("flatten", ctx.input(0), ctx.output_type().shape)}; },
+      .compute =
+          [](const ComputeContext& ctx) {
+            return std::vector<Tensor>{reshaped("flatten", ctx.input(0), ctx.output_type().shape)};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const Dims& from = ctx.input(0).shape;
         const int64_t axis = ctx.node.attrs.get_int("axis", 1);
@@ -160,7 +179,10 @@ OpDef flatten() {
               {.name = "negative", .inputs = {f32({2, 1, 3, 4})}, .attrs = attrs({{"axis", -2}})},
               {.name = "scalar", .inputs = {f32({})}, .attrs = attrs({{"axis", 0}})},
               {.name = "empty", .inputs = {f32({2, 0, 3})}},
-              {.name = "axis_too_large", .inputs = {f32({2, 3})}, .attrs = attrs({{"axis", 3}}), .error_id = "axis-out-of-range"},
+              {.name = "axis_too_large",
+               .inputs = {f32({2, 3})},
+               .attrs = attrs({{"axis", 3}}),
+               .error_id = "axis-out-of-range"},
           },
   };
 }

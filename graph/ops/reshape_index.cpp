@@ -16,8 +16,8 @@ std::vector<size_t> wide_dims(const Shape& shape) {
 }
 
 /// Fills `index` at the dims `from_dims` with the index that belongs to `i` at the dims `to_dims`.
-void map_group(const Shape& from, std::span<const size_t> from_dims, const Shape& to, std::span<const size_t> to_dims, const Indices& i,
-               Indices& index) {
+void map_group(const Shape& from, std::span<const size_t> from_dims, const Shape& to, std::span<const size_t> to_dims,
+               const Indices& i, Indices& index) {
   if (from_dims.empty()) return;
   Expr flat(0);
   for (size_t dim : to_dims) flat = flat * to[dim] + i[dim];
@@ -62,7 +62,8 @@ Indices reshape_index(const Shape& from, const Shape& to, const Indices& i) {
 }
 
 Tensor reshaped(const std::string& name, const Tensor& tensor, const Shape& to) {
-  return injective(name, {tensor.dtype(), to, {}}, [&](const Indices& i) { return tensor(reshape_index(tensor.shape(), to, i)); });
+  return injective(name, {tensor.dtype(), to, {}},
+                   [&](const Indices& i) { return tensor(reshape_index(tensor.shape(), to, i)); });
 }
 
 }  // namespace tensmith::graph::ops

@@ -28,7 +28,8 @@ Result<std::vector<int>> axes_of(const AttrMap& attrs, int rank) {
   for (int64_t given : attrs.get_ints("axes")) {
     const Result<int> axis = normalize_axis(given, rank, "attribute axes");
     if (!axis) return axis.failure();
-    if (std::count(axes.begin(), axes.end(), *axis)) return refuse("duplicate-axis") << "attribute axes: expected each axis once, got " << given << " twice";
+    if (std::count(axes.begin(), axes.end(), *axis))
+      return refuse("duplicate-axis") << "attribute axes: expected each axis once, got " << given << " twice";
     axes.push_back(*axis);
   }
   return axes;
@@ -39,23 +40,27 @@ const Constant* constant_at(const Context& ctx, size_t k) {
   return k < ctx.constants.size() ? ctx.constants[k] : nullptr;
 }
 
-/// floor(extent * scale): in float32 for numbers, as ONNX's own rule computes it. Nothing for a symbol and a scale that is no simple fraction.
+/// floor(extent * scale): in float32 for numbers, as ONNX's own rule computes it. Nothing for a symbol and a scale that
+/// is no simple fraction.
 std::optional<Expr> scaled(const Expr& extent, double scale) {
-  if (const auto number = known(extent)) return Expr(static_cast<int64_t>(std::floor(static_cast<float>(*number) * static_cast<float>(scale))));
+  if (const auto number = known(extent))
+    return Expr(static_cast<int64_t>(std::floor(static_cast<float>(*number) * static_cast<float>(scale))));
   const auto ratio = as_ratio(scale);
   if (!ratio) return {};
   return floor_div(extent * ratio->num, ratio->den);
 }
 
 /// Lengths under keep_aspect_ratio_policy, and the one scale of all axes.
-std::pair<std::vector<int64_t>, double> keep_aspect(const std::string& policy, const std::vector<int64_t>& from, const std::vector<int64_t>& sizes) {
+std::pair<std::vector<int64_t>, double> keep_aspect(const std::string& policy, const std::vector<int64_t>& from,
+                                                    const std::vector<int64_t>& sizes) {
   double scale = policy == "not_larger" ? INFINITY : 0;
   for (size_t k = 0; k < sizes.size(); ++k) {
     const double one = static_cast<double>(sizes[k]) / static_cast<double>(from[k]);
     scale = policy == "not_larger" ? std::min(scale, one) : std::max(scale, one);
   }
   std::vector<int64_t> lengths;
-  for (int64_t extent : from) lengths.push_back(static_cast<int64_t>(std::floor(scale * static_cast<double>(extent) + 0.5)));
+  for (int64_t extent : from)
+    lengths.push_back(static_cast<int64_t>(std::floor(scale * static_cast<double>(extent) + 0.5)));
   return {std::move(lengths), scale};
 }
 
@@ -67,18 +72,22 @@ Result<std::optional<std::vector<ResizeAxis>>> resized_axes(const Context& ctx, 
   const Result<std::vector<int>> axes = axes_of(attrs, static_cast<int>(shape.size()));
   if (!axes) return axes.failure();
   if (ctx.has(kScales) == ctx.has(kSizes))
-    return refuse("bad-arity") << "inputs scales, sizes: expected exactly one of them, got " << (ctx.has(kScales) ? "both" : "none");
+    return refuse("bad-arity") << "inputs scales, sizes: expected exactly one of them, got "
+                               << (ctx.has(kScales) ? "both" : "none");
   const Coordinates coordinates = coordinates_of(attrs.get_string("coordinate_transformation_mode", "half_pixel"));
   std::vector<ResizeAxis> result;
-  for (size_t k = 0; k < axes->size(); ++k) result.push_back({(*axes)[k], shape[(*axes)[k]], {}, {}, {}, {}, coordinates});
+  for (size_t k = 0; k < axes->size(); ++k)
+    result.push_back({(*axes)[k], shape[(*axes)[k]], {}, {}, {}, {}, coordinates});
   if (ctx.has(kScales)) {
     const Constant* scales = constant_at(ctx, kScales);
     if (!scales) return Axes{};
     if (scales->num_elements() != static_cast<int64_t>(axes->size()))
-      return refuse("shape-mismatch") << "input scales: expected one for each of " << axes->size() << " axes, got " << scales->num_elements();
+      return refuse("shape-mismatch") << "input scales: expected one for each of " << axes->size() << " axes, got "
+                                      << scales->num_elements();
     for (size_t k = 0; k < result.size(); ++k) {
       const double scale = scales->float_at(static_cast<int64_t>(k));
-      if (!(scale > 0 && scale < 1e6)) return refuse("bad-scale") << "input scales: expected numbers above 0, got " << scale;
+      if (!(scale > 0 && scale < 1e6))
+        return refuse("bad-scale") << "input scales: expected numbers above 0, got " << scale;
       const auto out = scaled(result[k].in, scale);
       if (!out) return Axes{};
       result[k].out = *out;
@@ -88,14 +97,16 @@ Result<std::optional<std::vector<ResizeAxis>>> resized_axes(const Context& ctx, 
     const auto sizes = known_elements(ctx, kSizes);
     if (!sizes) return Axes{};
     if (sizes->size() != axes->size())
-      return refuse("shape-mismatch") << "input sizes: expected one for each of " << axes->size() << " axes, got " << sizes->size();
+      return refuse("shape-mismatch") << "input sizes: expected one for each of " << axes->size() << " axes, got "
+                                      << sizes->size();
     const std::string policy = attrs.get_string("keep_aspect_ratio_policy", "stretch");
     std::vector<int64_t> from, to;
     for (size_t k = 0; k < result.size(); ++k) {
       result[k].out = (*sizes)[k];
       if (known(result[k].in)) from.push_back(*known(result[k].in));
       if (known(result[k].out)) to.push_back(*known(result[k].out));
-      if (known(result[k].out).value_or(0) < 0) return refuse("shape-mismatch") << "input sizes: expected lengths of 0 or more, got " << *known(result[k].out);
+      if (known(result[k].out).value_or(0) < 0)
+        return refuse("shape-mismatch") << "input sizes: expected lengths of 0 or more, got " << *known(result[k].out);
     }
     if (policy != "stretch") {
       if (from.size() != result.size() || to.size() != result.size()) return Axes{};
@@ -108,18 +119,21 @@ Result<std::optional<std::vector<ResizeAxis>>> resized_axes(const Context& ctx, 
   }
   for (const ResizeAxis& axis : result)
     if (known(axis.in) == 0 && known(axis.out) != 0)
-      return refuse("shape-mismatch") << "input X: expected elements along axis " << axis.axis << ", got shape " << shape_text(shape);
+      return refuse("shape-mismatch") << "input X: expected elements along axis " << axis.axis << ", got shape "
+                                      << shape_text(shape);
   return Axes{std::move(result)};
 }
 
 Result<std::vector<TensorType>> infer_resize(const InferContext& ctx) {
   const TensorType& x = ctx.input(kX);
-  const bool crops = coordinates_of(ctx.node.attrs.get_string("coordinate_transformation_mode", "half_pixel")) == Coordinates::kCropAndResize;
+  const bool crops = coordinates_of(ctx.node.attrs.get_string("coordinate_transformation_mode", "half_pixel")) ==
+                     Coordinates::kCropAndResize;
   const auto axes = resized_axes(ctx, x.shape);
   if (!axes) return axes.failure();
   const std::vector<int> chosen = axes_of(ctx.node.attrs, x.rank()).value();
   const auto count = static_cast<int64_t>(chosen.size());
-  if (crops && !ctx.has(kRoi)) return refuse("bad-arity") << "input roi: expected a value for tf_crop_and_resize, got none";
+  if (crops && !ctx.has(kRoi))
+    return refuse("bad-arity") << "input roi: expected a value for tf_crop_and_resize, got none";
   if (crops)
     if (Result<void> ok = check_shape(ctx.input(kRoi), {Expr(2 * count)}, "input roi"); !ok) return ok.failure();
   TensorType type{x.dtype, x.shape, {}};
@@ -143,7 +157,8 @@ std::optional<Filter> filter_of(const AttrMap& attrs, const ResizeAxis& axis) {
   if (!is_antialiased(attrs)) return Filter{reach, 1};
   double scale = 1;
   if (axis.scale) scale = *axis.scale;
-  else if (known(axis.in) && known(axis.out)) scale = static_cast<double>(*known(axis.out)) / static_cast<double>(*known(axis.in));
+  else if (known(axis.in) && known(axis.out))
+    scale = static_cast<double>(*known(axis.out)) / static_cast<double>(*known(axis.in));
   else return {};
   scale = std::min(scale, 1.0);
   const double wide = std::ceil(static_cast<double>(reach) / scale);
@@ -155,12 +170,14 @@ Result<void> supports_resize(const InferContext& ctx) {
   const auto axes = resized_axes(ctx, ctx.input(kX).shape);
   if (!axes) return axes.failure();
   if (!*axes)
-    return refuse("dynamic-shape") << "inputs scales, sizes: expected sizes made of dims, or constant scales (simple fractions for symbolic dims), got what "
+    return refuse("dynamic-shape") << "inputs scales, sizes: expected sizes made of dims, or constant scales (simple "
+                                      "fractions for symbolic dims), got what "
                                       "only the data gives; make them constants, or give the dims a size with --dim";
   for (const ResizeAxis& axis : **axes)
     if (!filter_of(ctx.node.attrs, axis))
-      return refuse("dynamic-shape") << "attribute antialias: expected known lengths and a scale above " << 4.0 / kMaxTaps << ", got "
-                                     << dim_to_string(axis.in) << " to " << dim_to_string(axis.out) << "; give the dims a size with --dim";
+      return refuse("dynamic-shape") << "attribute antialias: expected known lengths and a scale above "
+                                     << 4.0 / kMaxTaps << ", got " << dim_to_string(axis.in) << " to "
+                                     << dim_to_string(axis.out) << "; give the dims a size with --dim";
   return {};
 }
 
@@ -190,7 +207,8 @@ Tensor interpolate(const ComputeContext& ctx, const Tensor& x, const ResizeAxis&
   });
   Tensor weights = raw;
   if (exclude || is_antialiased(attrs)) {
-    const Tensor total = sum("resize_weight_sum", {axis.out}, {Expr(taps)}, [&](const Indices& i, const Indices& r) { return raw(i[0], r[0]); });
+    const Tensor total = sum("resize_weight_sum", {axis.out}, {Expr(taps)},
+                             [&](const Indices& i, const Indices& r) { return raw(i[0], r[0]); });
     weights = compute("resize_weights", raw.shape(), [&](const Indices& i) {
       return cast(wide, select(total(i[0]) == c(0), c(0), raw(i) / total(i[0])));
     });
@@ -206,21 +224,25 @@ Tensor interpolate(const ComputeContext& ctx, const Tensor& x, const ResizeAxis&
   };
   const std::string name = "resize_axis_" + std::to_string(axis.axis);
   const Expr outside_value = make_const(wide, attrs.get_float("extrapolation_value", 0));
-  const auto finished = [&](const Indices& i, const Expr& value) { return crops ? select(is_outside(axis, i[axis.axis]), outside_value, value) : value; };
+  const auto finished = [&](const Indices& i, const Expr& value) {
+    return crops ? select(is_outside(axis, i[axis.axis]), outside_value, value) : value;
+  };
   if (taps <= 4)
     return compute(name, shape, [&](const Indices& i) {
       Expr value = term(i, 0);
       for (int64_t tap = 1; tap < taps; ++tap) value = value + term(i, tap);
       return finished(i, value);
     });
-  const Tensor total = sum(name, shape, {Expr(taps)}, [&](const Indices& i, const Indices& r) { return term(i, r[0]); });
+  const Tensor total =
+      sum(name, shape, {Expr(taps)}, [&](const Indices& i, const Indices& r) { return term(i, r[0]); });
   if (!crops) return total;
   return compute(name + "_cropped", shape, [&](const Indices& i) { return finished(i, total(i)); });
 }
 
 /// Whether an axis is copied as it is.
 bool keeps(const ResizeAxis& axis) {
-  return axis.coordinates != Coordinates::kCropAndResize && same_dim(axis.in, axis.out) && (!axis.scale || *axis.scale == 1);
+  return axis.coordinates != Coordinates::kCropAndResize && same_dim(axis.in, axis.out) &&
+         (!axis.scale || *axis.scale == 1);
 }
 
 std::vector<ResizeAxis> changing_axes(const ComputeContext& ctx) {
@@ -231,7 +253,8 @@ std::vector<ResizeAxis> changing_axes(const ComputeContext& ctx) {
     ResizeAxis axis = axes[k];
     if (axis.coordinates == Coordinates::kCropAndResize) {
       const auto at = [&](size_t n) {
-        return roi ? make_const(kFloat64, roi->float_at(static_cast<int64_t>(n))) : cast(kFloat64, ctx.input(kRoi)(static_cast<int64_t>(n)));
+        return roi ? make_const(kFloat64, roi->float_at(static_cast<int64_t>(n)))
+                   : cast(kFloat64, ctx.input(kRoi)(static_cast<int64_t>(n)));
       };
       axis.roi_start = at(k);
       axis.roi_end = at(k + axes.size());
@@ -239,7 +262,8 @@ std::vector<ResizeAxis> changing_axes(const ComputeContext& ctx) {
     }
     if (!keeps(axis)) changing.push_back(axis);
   }
-  // Outer axes first: the long inner rows are read side by side, and the last step works on the fewest rows when shrinking.
+  // Outer axes first: the long inner rows are read side by side, and the last step works on the fewest rows when
+  // shrinking.
   std::sort(changing.begin(), changing.end(), [](const ResizeAxis& a, const ResizeAxis& b) { return a.axis < b.axis; });
   return changing;
 }
@@ -265,7 +289,8 @@ std::vector<Tensor> compute_resize(const ComputeContext& ctx) {
   }
   const DType wide = type.dtype.is_float() ? compute_type(type.dtype) : kFloat32;
   Tensor value = x;
-  if (x.dtype() != wide && !axes.empty()) value = compute("resize_input", x.shape(), [&](const Indices& i) { return cast(wide, x(i)); });
+  if (x.dtype() != wide && !axes.empty())
+    value = compute("resize_input", x.shape(), [&](const Indices& i) { return cast(wide, x(i)); });
   for (const ResizeAxis& axis : axes) value = interpolate(ctx, value, axis);
   if (axes.empty()) return {compute("resize", type.shape, [&](const Indices& i) { return x(i); })};
   if (type.dtype.is_float()) return {narrow(value, type.dtype)};
@@ -277,18 +302,22 @@ using Taps = std::vector<std::pair<int64_t, double>>;
 
 Taps reference_taps(const AttrMap& attrs, double at, int64_t in, double scale) {
   const std::string mode = mode_of(attrs);
-  const auto inside = [&](double pixel) { return static_cast<int64_t>(std::max(0.0, std::min(pixel, static_cast<double>(in - 1)))); };
+  const auto inside = [&](double pixel) {
+    return static_cast<int64_t>(std::max(0.0, std::min(pixel, static_cast<double>(in - 1))));
+  };
   if (mode == "nearest") {
     // Ties and whole numbers are meant exactly, not as the float32 scale puts them.
     if (const double twice = std::round(at * 2); std::fabs(at * 2 - twice) < 1e-5) at = twice / 2;
     const Nearest rounding = nearest_of(attrs.get_string("nearest_mode", "round_prefer_floor"));
-    const double pixel = rounding == Nearest::kFloor  ? std::floor(at)
-                         : rounding == Nearest::kCeil ? std::ceil(at)
-                         : rounding == Nearest::kRoundPreferFloor ? std::ceil(at - 0.5) : std::floor(at + 0.5);
+    const double pixel = rounding == Nearest::kFloor              ? std::floor(at)
+                         : rounding == Nearest::kCeil             ? std::ceil(at)
+                         : rounding == Nearest::kRoundPreferFloor ? std::ceil(at - 0.5)
+                                                                  : std::floor(at + 0.5);
     return {{inside(pixel), 1.0}};
   }
   const bool antialias = is_antialiased(attrs), exclude = attrs.get_int("exclude_outside", 0) != 0;
-  const double stretch = antialias ? std::min(scale, 1.0) : 1, reach = std::ceil((mode == "cubic" ? 2 : 1) / stretch), a = attrs.get_float("cubic_coeff_a", -0.75);
+  const double stretch = antialias ? std::min(scale, 1.0) : 1, reach = std::ceil((mode == "cubic" ? 2 : 1) / stretch),
+               a = attrs.get_float("cubic_coeff_a", -0.75);
   Taps taps;
   double total = 0;
   for (double pixel = std::floor(at) + 1 - reach; pixel <= std::floor(at) + reach; ++pixel) {
@@ -320,7 +349,8 @@ Result<void> reference_resize(ReferenceContext& ctx) {
       scales.push_back(static_cast<double>(lengths[k]) / static_cast<double>(from[k]));
     }
   }
-  if (const std::string policy = attrs.get_string("keep_aspect_ratio_policy", "stretch"); policy != "stretch" && ctx.has(kSizes)) {
+  if (const std::string policy = attrs.get_string("keep_aspect_ratio_policy", "stretch");
+      policy != "stretch" && ctx.has(kSizes)) {
     const auto [kept, scale] = keep_aspect(policy, from, ctx.input(kSizes).i);
     lengths = kept;
     std::fill(scales.begin(), scales.end(), scale);
@@ -358,7 +388,9 @@ Result<void> reference_resize(ReferenceContext& ctx) {
   for (int64_t k = 0; k < y.num_elements(); ++k) {
     if (y.is_float()) y.f[k] = value.get(k);
     else if (!value.is_float()) y.i[k] = value.i[k];
-    else y.i[k] = static_cast<int64_t>(std::max(lowest_of(y.dtype), std::min(std::nearbyint(value.f[k]), highest_of(y.dtype))));
+    else
+      y.i[k] =
+          static_cast<int64_t>(std::max(lowest_of(y.dtype), std::min(std::nearbyint(value.f[k]), highest_of(y.dtype))));
   }
   return {};
 }
@@ -370,17 +402,24 @@ OpSample::Input scales(std::vector<double> values) {
 
 std::vector<OpSample> resize_samples() {
   std::vector<OpSample> samples;
-  const auto add = [&](std::string name, OpSample::Input x, OpSample::Input by, AttrMap with, OpSample::Input roi = absent()) {
-    OpSample sample{.name = std::move(name), .inputs = {std::move(x), std::move(roi)}, .attrs = std::move(with), .rtol = 1e-4, .atol = 1e-4};
+  const auto add = [&](std::string name, OpSample::Input x, OpSample::Input by, AttrMap with,
+                       OpSample::Input roi = absent()) {
+    OpSample sample{.name = std::move(name),
+                    .inputs = {std::move(x), std::move(roi)},
+                    .attrs = std::move(with),
+                    .rtol = 1e-4,
+                    .atol = 1e-4};
     if (by.dtype == kInt64) sample.inputs.push_back(absent());
     sample.inputs.push_back(std::move(by));
     samples.push_back(std::move(sample));
   };
-  for (const char* coordinates : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
+  for (const char* coordinates :
+       {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
     for (const char* rounding : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) {
       const AttrMap with = attrs({{"coordinate_transformation_mode", coordinates}, {"nearest_mode", rounding}});
       add(std::string("nearest_up_") + coordinates + "_" + rounding, f32({1, 2, 3, 5}), scales({1, 1, 2, 3}), with);
-      add(std::string("nearest_down_") + coordinates + "_" + rounding, f32({1, 1, 7, 10}), scales({1, 1, 0.6, 0.5}), with);
+      add(std::string("nearest_down_") + coordinates + "_" + rounding, f32({1, 1, 7, 10}), scales({1, 1, 0.6, 0.5}),
+          with);
     }
     for (const char* mode : {"linear", "cubic"}) {
       const AttrMap with = attrs({{"coordinate_transformation_mode", coordinates}, {"mode", mode}});
@@ -392,16 +431,22 @@ std::vector<OpSample> resize_samples() {
   add("linear_integers", in(kUInt8, {4, 5}, 0, 255), known_ints({6, 3}), attrs({{"mode", "linear"}}));
   add("linear_half", in(kFloat16, {1, 1, 4, 4}), scales({1, 1, 2, 2}), attrs({{"mode", "linear"}}));
   samples.back().rtol = 2e-3, samples.back().atol = 2e-3;
-  add("cubic_excluded", f32({1, 1, 4, 4}), scales({1, 1, 0.8, 2}), attrs({{"mode", "cubic"}, {"exclude_outside", 1}, {"cubic_coeff_a", -0.5}}));
+  add("cubic_excluded", f32({1, 1, 4, 4}), scales({1, 1, 0.8, 2}),
+      attrs({{"mode", "cubic"}, {"exclude_outside", 1}, {"cubic_coeff_a", -0.5}}));
   add("linear_antialiased", f32({1, 1, 9, 8}), scales({1, 1, 0.4, 0.6}), attrs({{"mode", "linear"}, {"antialias", 1}}));
   add("cubic_antialiased", f32({1, 1, 8, 9}), known_ints({1, 1, 3, 12}), attrs({{"mode", "cubic"}, {"antialias", 1}}));
-  const auto roi = OpSample::Input{.dtype = kFloat32, .shape = {8}, .values = {0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7}, .constant = true};
+  const auto roi =
+      OpSample::Input{.dtype = kFloat32, .shape = {8}, .values = {0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7}, .constant = true};
   for (const char* mode : {"nearest", "linear", "cubic"})
     add(std::string("crop_") + mode, f32({1, 1, 4, 4}), known_ints({1, 1, 3, 3}),
-        attrs({{"mode", mode}, {"coordinate_transformation_mode", "tf_crop_and_resize"}, {"extrapolation_value", 10.0}}), roi);
+        attrs(
+            {{"mode", mode}, {"coordinate_transformation_mode", "tf_crop_and_resize"}, {"extrapolation_value", 10.0}}),
+        roi);
   add("axes", f32({1, 3, 4, 2}), known_ints({5, 6}), attrs({{"mode", "linear"}, {"axes", ints({2, -3})}}));
-  add("not_larger", f32({1, 1, 4, 6}), known_ints({7, 8}), attrs({{"axes", ints({2, 3})}, {"keep_aspect_ratio_policy", "not_larger"}}));
-  add("not_smaller", f32({1, 1, 4, 6}), known_ints({7, 8}), attrs({{"mode", "linear"}, {"axes", ints({2, 3})}, {"keep_aspect_ratio_policy", "not_smaller"}}));
+  add("not_larger", f32({1, 1, 4, 6}), known_ints({7, 8}),
+      attrs({{"axes", ints({2, 3})}, {"keep_aspect_ratio_policy", "not_larger"}}));
+  add("not_smaller", f32({1, 1, 4, 6}), known_ints({7, 8}),
+      attrs({{"mode", "linear"}, {"axes", ints({2, 3})}, {"keep_aspect_ratio_policy", "not_smaller"}}));
   add("same_size", f32({1, 1, 4, 6}), known_ints({1, 1, 4, 6}), attrs({{"mode", "cubic"}}));
   add("three_scales", f32({1, 1, 4, 6}), scales({1, 2, 2}), {});
   samples.back().error_id = "shape-mismatch";
@@ -416,7 +461,8 @@ OpDef resize() {
   return OpDef{
       .name = "Resize",
       .since = 10,
-      .doc = "Axes made longer or shorter by nearest, linear or cubic interpolation, to given sizes or by given scales.",
+      .doc =
+          "Axes made longer or shorter by nearest, linear or cubic interpolation, to given sizes or by given scales.",
       .inputs = {{.name = "X", .types = TypeSet::kNumeric},
                  {.name = "roi", .types = TypeSet::kFloat, .optional = true},
                  {.name = "scales", .types = TypeSet::kFloat, .optional = true},
@@ -427,7 +473,8 @@ OpDef resize() {
                  .kind = AttrKind::kString,
                  .default_value = std::string("half_pixel"),
                  .since = 11,
-                 .allowed = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"}},
+                 .allowed = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                             "tf_crop_and_resize"}},
                 {.name = "cubic_coeff_a", .kind = AttrKind::kFloat, .default_value = -0.75, .since = 11},
                 {.name = "exclude_outside", .kind = AttrKind::kInt, .default_value = int64_t{0}, .since = 11},
                 {.name = "extrapolation_value", .kind = AttrKind::kFloat, .default_value = 0.0, .since = 11},
@@ -436,7 +483,10 @@ OpDef resize() {
                  .default_value = std::string("stretch"),
                  .since = 18,
                  .allowed = {"stretch", "not_larger", "not_smaller"}},
-                {.name = "mode", .kind = AttrKind::kString, .default_value = std::string("nearest"), .allowed = {"nearest", "linear", "cubic"}},
+                {.name = "mode",
+                 .kind = AttrKind::kString,
+                 .default_value = std::string("nearest"),
+                 .allowed = {"nearest", "linear", "cubic"}},
                 {.name = "nearest_mode",
                  .kind = AttrKind::kString,
                  .default_value = std::string("round_prefer_floor"),

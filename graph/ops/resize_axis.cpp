@@ -43,7 +43,8 @@ std::optional<Rational> rational_position(const ResizeAxis& a) {
   return position;
 }
 
-/// floor((o * slope + offset) / den) in lowest terms where they are numbers, clamped to [0, in) unless both ends are inside anyway.
+/// floor((o * slope + offset) / den) in lowest terms where they are numbers, clamped to [0, in) unless both ends are
+/// inside anyway.
 Expr floor_clamped(const Rational& r, const Expr& o, const ResizeAxis& a) {
   const auto slope = known(r.slope), offset = known(r.offset), den = known(r.den), in = known(a.in), out = known(a.out);
   if (!slope || !offset || !den) return max(min(floor_div(o * r.slope + r.offset, r.den), a.in - 1), 0);
@@ -75,7 +76,8 @@ std::optional<Ratio> as_ratio(double scale) {
     if (next_num > kMaxRatioTerm || next_den > kMaxRatioTerm) return {};
     last_num = num, last_den = den;
     num = next_num, den = next_den;
-    if (num > 0 && static_cast<float>(static_cast<double>(num) / static_cast<double>(den)) == target) return Ratio{num, den};
+    if (num > 0 && static_cast<float>(static_cast<double>(num) / static_cast<double>(den)) == target)
+      return Ratio{num, den};
     if (rest == whole) return {};
     rest = 1 / (rest - whole);
   }
@@ -92,7 +94,10 @@ Coordinates coordinates_of(const std::string& mode) {
 }
 
 Nearest nearest_of(const std::string& mode) {
-  return mode == "floor" ? Nearest::kFloor : mode == "ceil" ? Nearest::kCeil : mode == "round_prefer_ceil" ? Nearest::kRoundPreferCeil : Nearest::kRoundPreferFloor;
+  return mode == "floor"               ? Nearest::kFloor
+         : mode == "ceil"              ? Nearest::kCeil
+         : mode == "round_prefer_ceil" ? Nearest::kRoundPreferCeil
+                                       : Nearest::kRoundPreferFloor;
 }
 
 Expr source_position(const ResizeAxis& a, const Expr& o) {
@@ -106,7 +111,8 @@ Expr source_position(const ResizeAxis& a, const Expr& o) {
   if (a.coordinates == Coordinates::kAsymmetric) return f64(o) / scale;
   const Expr half = (f64(o) + f64(0.5)) / scale - f64(0.5);
   if (a.coordinates == Coordinates::kPytorchHalfPixel) return select(a.out > 1, half, f64(0));
-  if (a.coordinates == Coordinates::kHalfPixelSymmetric) return half + f64(a.in) * f64(0.5) * (f64(1) - f64(a.out) / (f64(a.in) * scale));
+  if (a.coordinates == Coordinates::kHalfPixelSymmetric)
+    return half + f64(a.in) * f64(0.5) * (f64(1) - f64(a.out) / (f64(a.in) * scale));
   return half;
 }
 
@@ -116,7 +122,8 @@ Expr nearest_element(const ResizeAxis& a, const Expr& o, Nearest rounding) {
       case Nearest::kFloor: return floor_clamped(*r, o, a);
       case Nearest::kCeil: return floor_clamped({r->slope, r->offset + (r->den - 1), r->den}, o, a);
       // ceil(x - 1/2) and floor(x + 1/2)
-      case Nearest::kRoundPreferFloor: return floor_clamped({r->slope * 2, r->offset * 2 + (r->den - 1), r->den * 2}, o, a);
+      case Nearest::kRoundPreferFloor:
+        return floor_clamped({r->slope * 2, r->offset * 2 + (r->den - 1), r->den * 2}, o, a);
       case Nearest::kRoundPreferCeil: return floor_clamped({r->slope * 2, r->offset * 2 + r->den, r->den * 2}, o, a);
     }
   }
@@ -138,16 +145,19 @@ Expr is_outside(const ResizeAxis& a, const Expr& o) {
   return at < f64(0) || at > f64(a.in) - f64(1);
 }
 
-double source_position(Coordinates coordinates, int64_t o, int64_t in, int64_t out, double scale, double roi_start, double roi_end) {
+double source_position(Coordinates coordinates, int64_t o, int64_t in, int64_t out, double scale, double roi_start,
+                       double roi_end) {
   const auto x = static_cast<double>(o), length = static_cast<double>(in), resized = static_cast<double>(out);
   switch (coordinates) {
     case Coordinates::kHalfPixel: return (x + 0.5) / scale - 0.5;
-    case Coordinates::kHalfPixelSymmetric: return length / 2 * (1 - resized / (length * scale)) + (x + 0.5) / scale - 0.5;
+    case Coordinates::kHalfPixelSymmetric:
+      return length / 2 * (1 - resized / (length * scale)) + (x + 0.5) / scale - 0.5;
     case Coordinates::kPytorchHalfPixel: return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
     case Coordinates::kAlignCorners: return out > 1 ? x * (length - 1) / (resized - 1) : 0;
     case Coordinates::kAsymmetric: return x / scale;
     case Coordinates::kCropAndResize:
-      return out > 1 ? roi_start * (length - 1) + x * (roi_end - roi_start) * (length - 1) / (resized - 1) : 0.5 * (roi_start + roi_end) * (length - 1);
+      return out > 1 ? roi_start * (length - 1) + x * (roi_end - roi_start) * (length - 1) / (resized - 1)
+                     : 0.5 * (roi_start + roi_end) * (length - 1);
   }
   return 0;
 }

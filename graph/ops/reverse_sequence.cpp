@@ -12,7 +12,8 @@ Result<std::vector<TensorType>> infer_reverse_sequence(const InferContext& ctx) 
   if (Result<void> ok = check_rank(data, 2, 64, "input"); !ok) return ok.failure();
   const int64_t batch = ctx.node.attrs.get_int("batch_axis", 1), time = ctx.node.attrs.get_int("time_axis", 0);
   if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
-    return refuse("bad-attribute") << "attributes batch_axis, time_axis: expected 0 and 1 in either order, got " << batch << " and " << time;
+    return refuse("bad-attribute") << "attributes batch_axis, time_axis: expected 0 and 1 in either order, got "
+                                   << batch << " and " << time;
   if (Result<void> ok = check_shape(ctx.input(1), {data.shape[batch]}, "input sequence_lens"); !ok) return ok.failure();
   return std::vector<TensorType>{{data.dtype, data.shape, {}}};
 }
@@ -44,7 +45,8 @@ OpDef reverse_sequence() {
         const RefTensor& x = ctx.input(0);
         const int64_t batch = ctx.node.attrs.get_int("batch_axis", 1), time = ctx.node.attrs.get_int("time_axis", 0);
         for (int64_t length : ctx.input(1).i)
-          if (length < 0 || length > x.shape[time]) return Failure{"index-out-of-range", "a sequence of length " + std::to_string(length)};
+          if (length < 0 || length > x.shape[time])
+            return Failure{"index-out-of-range", "a sequence of length " + std::to_string(length)};
         move_elements(make_output(ctx, x.dtype, x.shape), x, [&](const Dims& index) {
           Dims at = index;
           const int64_t length = ctx.input(1).i[index[batch]];
@@ -59,7 +61,10 @@ OpDef reverse_sequence() {
               {.name = "batch_first",
                .inputs = {f32({3, 17}), given(kInt64, {3}, {0, 17, 4})},
                .attrs = attrs({{"batch_axis", 0}, {"time_axis", 1}})},
-              {.name = "same_axes", .inputs = {f32({3, 3}), in(kInt64, {3}, 1, 3)}, .attrs = attrs({{"batch_axis", 0}}), .error_id = "bad-attribute"},
+              {.name = "same_axes",
+               .inputs = {f32({3, 3}), in(kInt64, {3}, 1, 3)},
+               .attrs = attrs({{"batch_axis", 0}}),
+               .error_id = "bad-attribute"},
               {.name = "wrong_count", .inputs = {f32({5, 3}), in(kInt64, {5}, 1, 3)}, .error_id = "shape-mismatch"},
           },
   };

@@ -12,7 +12,9 @@ inline OpSample::Input in(DType dtype, std::vector<int64_t> shape, double low = 
   return {.dtype = dtype, .shape = std::move(shape), .low = low, .high = high};
 }
 /// A random float32 input.
-inline OpSample::Input f32(std::vector<int64_t> shape, double low = -2, double high = 2) { return in(kFloat32, std::move(shape), low, high); }
+inline OpSample::Input f32(std::vector<int64_t> shape, double low = -2, double high = 2) {
+  return in(kFloat32, std::move(shape), low, high);
+}
 /// An input with given values.
 inline OpSample::Input given(DType dtype, std::vector<int64_t> shape, std::vector<double> values) {
   return {.dtype = dtype, .shape = std::move(shape), .values = std::move(values)};
@@ -23,7 +25,9 @@ inline OpSample::Input known_ints(std::vector<double> values) {
   return {.dtype = kInt64, .shape = {count}, .values = std::move(values), .constant = true};
 }
 /// A number known at compile time.
-inline OpSample::Input known_scalar(DType dtype, double value) { return {.dtype = dtype, .shape = {}, .values = {value}, .constant = true}; }
+inline OpSample::Input known_scalar(DType dtype, double value) {
+  return {.dtype = dtype, .shape = {}, .values = {value}, .constant = true};
+}
 /// An optional input that is not given.
 inline OpSample::Input absent() { return {.dtype = kFloat32, .shape = {}, .absent = true}; }
 

@@ -20,19 +20,21 @@ Result<std::vector<TensorType>> infer_scatter(const InferContext& ctx) {
   for (int dim = 0; dim < data.rank(); ++dim) {
     const auto limit = known(data.shape[dim]), size = known(indices.shape[dim]);
     if (different_dim(indices.shape[dim], updates.shape[dim]))
-      return refuse("shape-mismatch") << "input updates: expected the shape " << shape_text(indices.shape) << " of the indices, got "
-                                      << shape_text(updates.shape);
+      return refuse("shape-mismatch") << "input updates: expected the shape " << shape_text(indices.shape)
+                                      << " of the indices, got " << shape_text(updates.shape);
     if (dim != *axis && limit && size && *size > *limit)
-      return refuse("shape-mismatch") << "input indices: expected at most " << *limit << " at axis " << dim << " as in the data, got shape "
-                                      << shape_text(indices.shape);
+      return refuse("shape-mismatch") << "input indices: expected at most " << *limit << " at axis " << dim
+                                      << " as in the data, got shape " << shape_text(indices.shape);
     any = any && size != 0;
   }
   if (any && known(data.shape[*axis]) == 0)
-    return refuse("index-out-of-range") << "input data: expected elements along axis " << *axis << ", got shape " << shape_text(data.shape);
+    return refuse("index-out-of-range") << "input data: expected elements along axis " << *axis << ", got shape "
+                                        << shape_text(data.shape);
   TensorType type{data.dtype, data.shape, {}};
   const auto numbers = known_numbers(ctx, 1);
   const auto old = known_elements(ctx, 0), fresh = known_elements(ctx, 2);
-  if (numbers && old && fresh && data.rank() == 1 && known(data.shape[0]) && ctx.node.attrs.get_string("reduction", "none") == "none") {
+  if (numbers && old && fresh && data.rank() == 1 && known(data.shape[0]) &&
+      ctx.node.attrs.get_string("reduction", "none") == "none") {
     Elements elements = *old;
     for (size_t k = 0; k < numbers->size(); ++k) {
       const Result<int64_t> at = wrap_number((*numbers)[k], static_cast<int64_t>(elements.size()), "input indices");
@@ -48,9 +50,13 @@ Result<void> supports_scatter(const InferContext& ctx) {
   const Shape &data = ctx.input(0).shape, &indices = ctx.input(1).shape, &updates = ctx.input(2).shape;
   const int axis = normalize_axis(ctx.node.attrs.get_int("axis", 0), ctx.input(0).rank()).value();
   for (int dim = 0; dim < ctx.input(0).rank(); ++dim) {
-    if (Result<void> ok = require_same_dim(indices[dim], updates[dim], "input updates, axis " + std::to_string(dim)); !ok) return ok;
+    if (Result<void> ok = require_same_dim(indices[dim], updates[dim], "input updates, axis " + std::to_string(dim));
+        !ok)
+      return ok;
     if (dim != axis && !(known(data[dim]) && known(indices[dim])))
-      if (Result<void> ok = require_same_dim(data[dim], indices[dim], "input indices, axis " + std::to_string(dim)); !ok) return ok;
+      if (Result<void> ok = require_same_dim(data[dim], indices[dim], "input indices, axis " + std::to_string(dim));
+          !ok)
+        return ok;
   }
   return {};
 }
@@ -72,7 +78,8 @@ std::vector<Tensor> compute_scatter(const ComputeContext& ctx) {
           const Var at("at");
           Indices index = i;
           index[axis] = at;
-          return LetStmt::make(at, wrap_index(indices(i), shape[axis]), Store::make(out, index, reduce_update(attrs, load(out, index), updates(i))));
+          return LetStmt::make(at, wrap_index(indices(i), shape[axis]),
+                               Store::make(out, index, reduce_update(attrs, load(out, index), updates(i))));
         },
         axis_is_outermost ? ForKind::kSerial : ForKind::kParallel);
     return Block::make({fill(out, [&](const Indices& i) { return data(i); }), unless_empty(shape[axis], update)});
@@ -106,7 +113,9 @@ OpDef scatter_elements() {
       .name = "ScatterElements",
       .since = 11,
       .doc = "The data with updates written at the same position except along one axis, where the index says where.",
-      .inputs = {{.name = "data"}, {.name = "indices", .types = TypeSet::kIndex}, {.name = "updates", .same_type_as = "data"}},
+      .inputs = {{.name = "data"},
+                 {.name = "indices", .types = TypeSet::kIndex},
+                 {.name = "updates", .same_type_as = "data"}},
       .attrs = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{0}}, reduction_attr()},
       .fusion = FusionKind::kOpaque,
       .infer = infer_scatter,
@@ -115,7 +124,8 @@ OpDef scatter_elements() {
       .reference = reference_scatter,
       .samples =
           {
-              {.name = "rows", .inputs = {f32({3, 5}), given(kInt64, {2, 5}, {0, 1, 2, -1, 0, 2, 0, 1, 1, 2}), f32({2, 5})}},
+              {.name = "rows",
+               .inputs = {f32({3, 5}), given(kInt64, {2, 5}, {0, 1, 2, -1, 0, 2, 0, 1, 1, 2}), f32({2, 5})}},
               {.name = "columns",
                .inputs = {f32({3, 17}), given(kInt32, {2, 3}, {0, -1, 5, 16, 2, 3}), f32({2, 3})},
                .attrs = attrs({{"axis", 1}})},
@@ -127,11 +137,19 @@ OpDef scatter_elements() {
                .attrs = attrs({{"axis", -1}, {"reduction", "mul"}}),
                .rtol = 4e-3,
                .atol = 1e-3},
-              {.name = "max", .inputs = {in(kInt32, {5}), in(kInt64, {7}, -5, 4), in(kInt32, {7})}, .attrs = attrs({{"reduction", "max"}})},
-              {.name = "min", .inputs = {in(kUInt8, {5}, 0, 9), in(kInt64, {7}, -5, 4), in(kUInt8, {7}, 0, 9)}, .attrs = attrs({{"reduction", "min"}})},
-              {.name = "wide_rows", .inputs = {f32({2, 3, 40}), given(kInt64, {1, 1, 2}, {0, 39}), f32({1, 1, 2})}, .attrs = attrs({{"axis", 2}})},
+              {.name = "max",
+               .inputs = {in(kInt32, {5}), in(kInt64, {7}, -5, 4), in(kInt32, {7})},
+               .attrs = attrs({{"reduction", "max"}})},
+              {.name = "min",
+               .inputs = {in(kUInt8, {5}, 0, 9), in(kInt64, {7}, -5, 4), in(kUInt8, {7}, 0, 9)},
+               .attrs = attrs({{"reduction", "min"}})},
+              {.name = "wide_rows",
+               .inputs = {f32({2, 3, 40}), given(kInt64, {1, 1, 2}, {0, 39}), f32({1, 1, 2})},
+               .attrs = attrs({{"axis", 2}})},
               {.name = "no_updates", .inputs = {f32({3, 4}), in(kInt64, {0, 4}), f32({0, 4})}},
-              {.name = "shapes_differ", .inputs = {f32({3, 4}), in(kInt64, {2, 4}, 0, 1), f32({2, 3})}, .error_id = "shape-mismatch"},
+              {.name = "shapes_differ",
+               .inputs = {f32({3, 4}), in(kInt64, {2, 4}, 0, 1), f32({2, 3})},
+               .error_id = "shape-mismatch"},
               {.name = "add_bools",
                .inputs = {in(kBool, {3}, 0, 1), in(kInt64, {1}, 0, 1), in(kBool, {1}, 0, 1)},
                .attrs = attrs({{"reduction", "add"}}),

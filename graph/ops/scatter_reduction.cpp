@@ -14,19 +14,27 @@ std::string reduction_of(const AttrMap& attrs) { return attrs.get_string("reduct
 }  // namespace
 
 AttrSpec reduction_attr() {
-  return {.name = "reduction", .kind = AttrKind::kString, .default_value = std::string("none"), .since = 16, .allowed = {"none", "add", "mul", "max", "min"}};
+  return {.name = "reduction",
+          .kind = AttrKind::kString,
+          .default_value = std::string("none"),
+          .since = 16,
+          .allowed = {"none", "add", "mul", "max", "min"}};
 }
 
 Result<void> check_reduction(const AttrMap& attrs, DType dtype) {
   if (!dtype.is_bool() || reduction_of(attrs) == "none") return {};
-  return refuse("unsupported-dtype") << "attribute reduction: expected none for bool, got " << reduction_of(attrs) << "; insert a Cast";
+  return refuse("unsupported-dtype") << "attribute reduction: expected none for bool, got " << reduction_of(attrs)
+                                     << "; insert a Cast";
 }
 
 Expr reduce_update(const AttrMap& attrs, const Expr& old, const Expr& update) {
   const std::string reduction = reduction_of(attrs);
   if (reduction == "none") return update;
   const Expr a = widen(old), b = widen(update);
-  return cast(old.dtype(), reduction == "add" ? a + b : reduction == "mul" ? a * b : reduction == "max" ? max(a, b) : min(a, b));
+  return cast(old.dtype(), reduction == "add"   ? a + b
+                           : reduction == "mul" ? a * b
+                           : reduction == "max" ? max(a, b)
+                                                : min(a, b));
 }
 
 void reduce_update(const AttrMap& attrs, RefTensor& to, int64_t at, const RefTensor& updates, int64_t from) {
@@ -35,7 +43,11 @@ void reduce_update(const AttrMap& attrs, RefTensor& to, int64_t at, const RefTen
   if (to.is_float()) {
     const double a = to.f[at], b = updates.f[from];
     const bool nan = std::isnan(a) || std::isnan(b);
-    to.f[at] = reduction == "add" ? a + b : reduction == "mul" ? a * b : nan ? NAN : reduction == "max" ? std::max(a, b) : std::min(a, b);
+    to.f[at] = reduction == "add"   ? a + b
+               : reduction == "mul" ? a * b
+               : nan                ? NAN
+               : reduction == "max" ? std::max(a, b)
+                                    : std::min(a, b);
     return;
   }
   const int64_t a = to.i[at], b = updates.i[from];

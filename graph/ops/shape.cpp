@@ -53,7 +53,10 @@ OpDef shape() {
               {.name = "part", .inputs = {f32({2, 3, 4, 5})}, .attrs = attrs({{"start", 1}, {"end", -1}})},
               {.name = "clamped", .inputs = {f32({2, 0})}, .attrs = attrs({{"start", -9}, {"end", 9}})},
               {.name = "nothing", .inputs = {f32({2, 3})}, .attrs = attrs({{"start", 2}, {"end", 1}})},
-              {.name = "wrong_attribute", .inputs = {f32({2, 3})}, .attrs = attrs({{"axis", 1}}), .error_id = "bad-attribute"},
+              {.name = "wrong_attribute",
+               .inputs = {f32({2, 3})},
+               .attrs = attrs({{"axis", 1}}),
+               .error_id = "bad-attribute"},
           },
   };
 }

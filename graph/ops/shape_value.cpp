@@ -46,8 +46,12 @@ std::optional<Elements> known_elements(const ComputeContext& ctx, int input) {
   return known_elements(ctx.input_types[input], constant_of(ctx.constants, input));
 }
 
-std::optional<std::vector<int64_t>> known_numbers(const InferContext& ctx, int input) { return numbers(known_elements(ctx, input)); }
-std::optional<std::vector<int64_t>> known_numbers(const ComputeContext& ctx, int input) { return numbers(known_elements(ctx, input)); }
+std::optional<std::vector<int64_t>> known_numbers(const InferContext& ctx, int input) {
+  return numbers(known_elements(ctx, input));
+}
+std::optional<std::vector<int64_t>> known_numbers(const ComputeContext& ctx, int input) {
+  return numbers(known_elements(ctx, input));
+}
 
 std::optional<double> known_float(const Constant* constant) {
   if (!constant || !*constant || constant->num_elements() != 1) return {};
@@ -91,15 +95,17 @@ void pass_elements(const InferContext& ctx, int input, TensorType& out) {
 Result<void> require_elements(const InferContext& ctx, std::initializer_list<int> inputs) {
   for (int input : inputs)
     if (ctx.has(input) && !known_elements(ctx, input))
-      return refuse("dynamic-shape") << "input " << ctx.node.op->inputs[input].name
-                                     << ": expected values known at compile time or made of dims, got values that only the data gives; "
-                                        "make it a constant, or give the dims a size with --dim";
+      return refuse("dynamic-shape")
+             << "input " << ctx.node.op->inputs[input].name
+             << ": expected values known at compile time or made of dims, got values that only the data gives; "
+                "make it a constant, or give the dims a size with --dim";
   return {};
 }
 
 Result<void> require_same_dim(const Expr& a, const Expr& b, const std::string& what) {
   if (same_dim(a, b)) return {};
-  return refuse("dynamic-shape") << what << ": expected equal dims, got " << dim_to_string(a) << " and " << dim_to_string(b)
+  return refuse("dynamic-shape") << what << ": expected equal dims, got " << dim_to_string(a) << " and "
+                                 << dim_to_string(b)
                                  << ", which may differ at run time; give the dims a size with --dim";
 }
 

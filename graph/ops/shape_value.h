@@ -1,5 +1,6 @@
-/// Small integer tensors whose elements are known as expressions over dims (TensorType::value): reading them and passing them on.
-/// Elements are in row-major order; tensors of any rank are followed, so that pads written as an [n, 2] matrix are understood.
+/// Small integer tensors whose elements are known as expressions over dims (TensorType::value): reading them and
+/// passing them on. Elements are in row-major order; tensors of any rank are followed, so that pads written as an [n,
+/// 2] matrix are understood.
 #pragma once
 
 #include <optional>

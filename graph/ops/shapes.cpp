@@ -47,11 +47,13 @@ Result<Shape> broadcast_shapes(const std::vector<const Shape*>& shapes) {
       }
       std::string all;
       for (const Shape* s : shapes) all += (all.empty() ? "" : " and ") + shape_text(*s);
-      if (different_dim(dim, other)) return refuse("shape-mismatch") << "shapes " << all << ": expected equal dims or 1 to broadcast, got "
-                                               << dim_to_string(dim) << " and " << dim_to_string(other);
-      return refuse("dynamic-broadcast") << "shapes " << all << ": expected dims that are the same symbol or 1, got "
-                                         << dim_to_string(dim) << " and " << dim_to_string(other)
-                                         << ", which may differ at run time; give both a size or the same name with --dim";
+      if (different_dim(dim, other))
+        return refuse("shape-mismatch") << "shapes " << all << ": expected equal dims or 1 to broadcast, got "
+                                        << dim_to_string(dim) << " and " << dim_to_string(other);
+      return refuse("dynamic-broadcast")
+             << "shapes " << all << ": expected dims that are the same symbol or 1, got " << dim_to_string(dim)
+             << " and " << dim_to_string(other)
+             << ", which may differ at run time; give both a size or the same name with --dim";
     }
   }
   return result;
@@ -59,7 +61,8 @@ Result<Shape> broadcast_shapes(const std::vector<const Shape*>& shapes) {
 
 Result<void> check_broadcast_to(const Shape& shape, const Shape& target, const std::string& what) {
   if (shape.size() > target.size())
-    return refuse("shape-mismatch") << what << ": expected a shape that broadcasts to " << shape_text(target) << ", got " << shape_text(shape);
+    return refuse("shape-mismatch") << what << ": expected a shape that broadcasts to " << shape_text(target)
+                                    << ", got " << shape_text(shape);
   for (size_t k = 0; k < shape.size(); ++k) {
     const Expr& goal = target[target.size() - shape.size() + k];
     if (is_const_int(shape[k], 1) || same_dim(shape[k], goal)) continue;
@@ -89,7 +92,8 @@ Result<std::vector<int>> normalize_axes(const std::vector<int64_t>& axes, int ra
   for (int64_t axis : axes) {
     const Result<int> one = normalize_axis(axis, rank, "axes");
     if (!one) return one.failure();
-    if (std::count(result.begin(), result.end(), *one)) return refuse("duplicate-axis") << "axes: expected each axis once, got axis " << *one << " twice";
+    if (std::count(result.begin(), result.end(), *one))
+      return refuse("duplicate-axis") << "axes: expected each axis once, got axis " << *one << " twice";
     result.push_back(*one);
   }
   std::sort(result.begin(), result.end());
@@ -110,10 +114,13 @@ Result<void> check_shape(const TensorType& type, const Shape& expected, const st
     if (same_dim(type.shape[k], expected[k])) continue;
     (different_dim(type.shape[k], expected[k]) ? differs : unknown) = true;
   }
-  if (differs) return refuse("shape-mismatch") << what << ": expected shape " << shape_text(expected) << ", got " << shape_text(type.shape);
+  if (differs)
+    return refuse("shape-mismatch") << what << ": expected shape " << shape_text(expected) << ", got "
+                                    << shape_text(type.shape);
   if (unknown)
-    return refuse("dynamic-shape") << what << ": expected shape " << shape_text(expected) << ", got " << shape_text(type.shape)
-                                   << ", which may differ at run time; give the dims a size or the same name with --dim";
+    return refuse("dynamic-shape")
+           << what << ": expected shape " << shape_text(expected) << ", got " << shape_text(type.shape)
+           << ", which may differ at run time; give the dims a size or the same name with --dim";
   return {};
 }
 
@@ -124,7 +131,8 @@ bool non_negative(const Expr& e) {
   return facts.lo && *facts.lo >= 0;
 }
 
-void propagate_values(const InferContext& ctx, TensorType& type, const std::function<Expr(const std::vector<Expr>&)>& fn) {
+void propagate_values(const InferContext& ctx, TensorType& type,
+                      const std::function<Expr(const std::vector<Expr>&)>& fn) {
   if (!type.dtype.is_integral() && !type.dtype.is_bool()) return;
   if (type.rank() > 1) return;
   const std::optional<int64_t> count = type.rank() == 0 ? 1 : known(type.shape[0]);

@@ -14,7 +14,8 @@ using Shape = std::vector<Expr>;
 /// Text form `[1, s, 3]`.
 std::string shape_text(const Shape& shape);
 
-/// Provably different: both are numbers and not the same. Neither this nor `same_dim` (graph.h) holds when it depends on symbols.
+/// Provably different: both are numbers and not the same. Neither this nor `same_dim` (graph.h) holds when it depends
+/// on symbols.
 bool different_dim(const Expr& a, const Expr& b);
 /// The number, or nothing when the dim is symbolic.
 std::optional<int64_t> known(const Expr& dim);
@@ -45,9 +46,11 @@ Result<void> check_shape(const TensorType& type, const Shape& expected, const st
 
 /// Largest number of elements whose values are followed through type rules (TensorType::value).
 inline constexpr int64_t kMaxKnownElements = 64;
-/// Fills `type.value` of an elementwise result from the known elements of all inputs (broadcast against each other), when all
-/// are known and the result is a small integer or bool tensor. `fn` may give a null expression: not known after all.
-void propagate_values(const InferContext& ctx, TensorType& type, const std::function<Expr(const std::vector<Expr>&)>& fn);
+/// Fills `type.value` of an elementwise result from the known elements of all inputs (broadcast against each other),
+/// when all are known and the result is a small integer or bool tensor. `fn` may give a null expression: not known
+/// after all.
+void propagate_values(const InferContext& ctx, TensorType& type,
+                      const std::function<Expr(const std::vector<Expr>&)>& fn);
 /// Whether an expression over dims (which are never negative) can be seen not to be negative.
 bool non_negative(const Expr& e);
 

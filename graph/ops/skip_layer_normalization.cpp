@@ -19,10 +19,14 @@ Result<std::vector<TensorType>> infer(const InferContext& ctx) {
   if (Result<void> ok = check_broadcast_to(ctx.input(kSkip).shape, x.shape, "input skip"); !ok) return ok.failure();
   for (size_t k = kGamma; k < ctx.inputs.size(); ++k)
     if (ctx.inputs[k])
-      if (Result<void> ok = check_shape(*ctx.inputs[k], {x.shape.back()}, "input " + std::string(ctx.node.op->inputs[k].name)); !ok) return ok.failure();
+      if (Result<void> ok =
+              check_shape(*ctx.inputs[k], {x.shape.back()}, "input " + std::string(ctx.node.op->inputs[k].name));
+          !ok)
+        return ok.failure();
   Shape rows = x.shape;
   rows.back() = 1;
-  return std::vector<TensorType>{{x.dtype, x.shape, {}}, {kFloat32, rows, {}}, {kFloat32, rows, {}}, {x.dtype, x.shape, {}}};
+  return std::vector<TensorType>{
+      {x.dtype, x.shape, {}}, {kFloat32, rows, {}}, {kFloat32, rows, {}}, {x.dtype, x.shape, {}}};
 }
 
 std::vector<Tensor> compute_norm(const ComputeContext& ctx, bool centered) {
@@ -69,11 +73,12 @@ Result<void> reference(ReferenceContext& ctx, bool centered) {
   for (int64_t r = 0; r < rows; ++r) {
     double mean = 0, variance = 0;
     for (int64_t c = 0; centered && c < columns; ++c) mean += total[r * columns + c] / static_cast<double>(columns);
-    for (int64_t c = 0; c < columns; ++c) variance += std::pow(total[r * columns + c] - mean, 2) / static_cast<double>(columns);
+    for (int64_t c = 0; c < columns; ++c)
+      variance += std::pow(total[r * columns + c] - mean, 2) / static_cast<double>(columns);
     const double inverse = 1 / std::sqrt(variance + epsilon);
     for (int64_t c = 0; c < columns; ++c)
-      ctx.output().f[r * columns + c] =
-          (total[r * columns + c] - mean) * inverse * ctx.input(kGamma).f[c] + (centered && ctx.has(kBeta) ? ctx.input(kBeta).f[c] : 0);
+      ctx.output().f[r * columns + c] = (total[r * columns + c] - mean) * inverse * ctx.input(kGamma).f[c] +
+                                        (centered && ctx.has(kBeta) ? ctx.input(kBeta).f[c] : 0);
     if (ctx.outputs.size() > 1) ctx.output(1).f[r] = mean;
     if (ctx.outputs.size() > 2) ctx.output(2).f[r] = inverse;
   }
@@ -82,21 +87,31 @@ Result<void> reference(ReferenceContext& ctx, bool centered) {
 }
 
 OpDef make(bool centered) {
-  const auto parameter = [](const char* name, bool optional) { return InputSpec{.name = name, .types = TypeSet::kFloat, .optional = optional, .same_type_as = "input"}; };
+  const auto parameter = [](const char* name, bool optional) {
+    return InputSpec{.name = name, .types = TypeSet::kFloat, .optional = optional, .same_type_as = "input"};
+  };
   OpDef op{
       .name = centered ? "SkipLayerNormalization" : "SkipSimplifiedLayerNormalization",
       .domain = "com.microsoft",
-      .doc = centered ? "LayerNormalization over the last axis of input + skip + bias; also gives that sum." : "RMSNormalization over the last axis of input + skip + bias; also gives that sum.",
+      .doc = centered ? "LayerNormalization over the last axis of input + skip + bias; also gives that sum."
+                      : "RMSNormalization over the last axis of input + skip + bias; also gives that sum.",
       .inputs = {parameter("input", false), parameter("skip", false), parameter("gamma", false)},
       .attrs = {{.name = "epsilon", .kind = AttrKind::kFloat, .default_value = 1e-12}},
       .min_outputs = 1,
       .max_outputs = 4,
       .fusion = FusionKind::kReduction,
       .infer = infer,
-      .samples = {{.name = "plain", .inputs = {f32({2, 3, 17}), f32({2, 3, 17}), f32({17})}, .attrs = attrs({{"epsilon", 1e-5}})},
-                  {.name = "half", .inputs = {in(kFloat16, {2, 9}), in(kFloat16, {2, 9}), in(kFloat16, {9})}, .rtol = 3e-3, .atol = 3e-3},
+      .samples = {{.name = "plain",
+                   .inputs = {f32({2, 3, 17}), f32({2, 3, 17}), f32({17})},
+                   .attrs = attrs({{"epsilon", 1e-5}})},
+                  {.name = "half",
+                   .inputs = {in(kFloat16, {2, 9}), in(kFloat16, {2, 9}), in(kFloat16, {9})},
+                   .rtol = 3e-3,
+                   .atol = 3e-3},
                   {.name = "skip_broadcast", .inputs = {f32({2, 3, 4}), f32({1, 3, 4}), f32({4})}, .num_outputs = 4},
-                  {.name = "gamma_of_other_length", .inputs = {f32({2, 3, 4}), f32({2, 3, 4}), f32({3})}, .error_id = "shape-mismatch"}},
+                  {.name = "gamma_of_other_length",
+                   .inputs = {f32({2, 3, 4}), f32({2, 3, 4}), f32({3})},
+                   .error_id = "shape-mismatch"}},
   };
   if (centered) op.inputs.push_back(parameter("beta", true));
   op.inputs.push_back(parameter("bias", true));

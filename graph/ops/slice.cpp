@@ -33,12 +33,15 @@ AxisSlice slice_axis(const Expr& start, const Expr& end, int64_t step, const Exp
     // A start behind the end of the axis leaves nothing, so it need not be clamped.
     return {simplify_dim(begin), simplify_dim(max(ceil_div(stop - begin, step), 0)), step};
   }
-  const Expr begin = is_far(start) ? extent - 1 : is_far_below(start) ? Expr(-1) : min(from_front(start, extent), extent - 1);
+  const Expr begin = is_far(start)         ? extent - 1
+                     : is_far_below(start) ? Expr(-1)
+                                           : min(from_front(start, extent), extent - 1);
   const Expr stop = is_far(end) ? extent - 1 : is_far_below(end) ? Expr(-1) : max(from_front(end, extent), -1);
   return {simplify_dim(begin), simplify_dim(max(ceil_div(begin - stop, -step), 0)), step};
 }
 
-/// One slice for each axis of the data; nothing when starts or ends are not known. Errors: ids of slice inputs that do not fit.
+/// One slice for each axis of the data; nothing when starts or ends are not known. Errors: ids of slice inputs that do
+/// not fit.
 template <typename Context>
 Result<std::optional<std::vector<AxisSlice>>> slices(const Context& ctx, const Shape& data) {
   using Slices = std::optional<std::vector<AxisSlice>>;
@@ -55,21 +58,28 @@ Result<std::optional<std::vector<AxisSlice>>> slices(const Context& ctx, const S
     steps = *numbers;
   }
   if (!starts || !ends) return Slices{};
-  if (starts->size() != ends->size() || (ctx.has(3) && axes.size() != starts->size()) || (ctx.has(4) && steps.size() != starts->size()))
-    return refuse("shape-mismatch") << "inputs starts, ends, axes, steps: expected equal lengths, got " << starts->size() << ", " << ends->size() << ", "
-                                    << (ctx.has(3) ? axes.size() : starts->size()) << ", " << (ctx.has(4) ? steps.size() : starts->size());
+  if (starts->size() != ends->size() || (ctx.has(3) && axes.size() != starts->size()) ||
+      (ctx.has(4) && steps.size() != starts->size()))
+    return refuse("shape-mismatch") << "inputs starts, ends, axes, steps: expected equal lengths, got "
+                                    << starts->size() << ", " << ends->size() << ", "
+                                    << (ctx.has(3) ? axes.size() : starts->size()) << ", "
+                                    << (ctx.has(4) ? steps.size() : starts->size());
   if (starts->size() > data.size())
-    return refuse("shape-mismatch") << "input starts: expected at most one element for each of the " << data.size() << " axes, got " << starts->size();
+    return refuse("shape-mismatch") << "input starts: expected at most one element for each of the " << data.size()
+                                    << " axes, got " << starts->size();
   std::vector<AxisSlice> result;
   for (const Expr& extent : data) result.push_back({Expr(0), extent, 1});
   std::vector<bool> seen(data.size(), false);
   for (size_t k = 0; k < starts->size(); ++k) {
-    const Result<int> axis = normalize_axis(ctx.has(3) ? axes[k] : static_cast<int64_t>(k), static_cast<int>(data.size()), "input axes");
+    const Result<int> axis =
+        normalize_axis(ctx.has(3) ? axes[k] : static_cast<int64_t>(k), static_cast<int>(data.size()), "input axes");
     if (!axis) return axis.failure();
-    if (seen[*axis]) return refuse("duplicate-axis") << "input axes: expected each axis once, got axis " << *axis << " twice";
+    if (seen[*axis])
+      return refuse("duplicate-axis") << "input axes: expected each axis once, got axis " << *axis << " twice";
     seen[*axis] = true;
     const int64_t step = ctx.has(4) ? steps[k] : 1;
-    if (step == 0 || step == INT64_MIN) return refuse("bad-step") << "input steps: expected steps other than 0, got " << step << " for axis " << *axis;
+    if (step == 0 || step == INT64_MIN)
+      return refuse("bad-step") << "input steps: expected steps other than 0, got " << step << " for axis " << *axis;
     result[*axis] = slice_axis((*starts)[k], (*ends)[k], step, data[*axis]);
   }
   return Slices{std::move(result)};
@@ -83,7 +93,8 @@ Shape unknown_shape(const InferContext& ctx) {
   if (!axes) return shape;
   for (size_t k = 0; k < data.size(); ++k) {
     bool cut = false;
-    for (int64_t axis : *axes) cut |= axis == static_cast<int64_t>(k) || axis + static_cast<int64_t>(data.size()) == static_cast<int64_t>(k);
+    for (int64_t axis : *axes)
+      cut |= axis == static_cast<int64_t>(k) || axis + static_cast<int64_t>(data.size()) == static_cast<int64_t>(k);
     if (!cut) shape[k] = data[k];
   }
   return shape;
@@ -93,7 +104,8 @@ Result<std::vector<TensorType>> infer_slice(const InferContext& ctx) {
   const TensorType& data = ctx.input(0);
   for (int k = 1; k < 5; ++k)
     if (ctx.has(k))
-      if (Result<void> ok = check_rank(ctx.input(k), 1, 1, std::string("input ") + ctx.node.op->inputs[k].name); !ok) return ok.failure();
+      if (Result<void> ok = check_rank(ctx.input(k), 1, 1, std::string("input ") + ctx.node.op->inputs[k].name); !ok)
+        return ok.failure();
   const auto cuts = slices(ctx, data.shape);
   if (!cuts) return cuts.failure();
   TensorType type{data.dtype, {}, {}};
@@ -109,7 +121,8 @@ Result<std::vector<TensorType>> infer_slice(const InferContext& ctx) {
     if (numbers)
       pass_elements(ctx, 0, type, [&](int64_t flat) {
         Dims index(from.size());
-        for (size_t k = to.size(); k-- > 0; flat /= to[k]) index[k] = *known((**cuts)[k].start) + flat % to[k] * (**cuts)[k].step;
+        for (size_t k = to.size(); k-- > 0; flat /= to[k])
+          index[k] = *known((**cuts)[k].start) + flat % to[k] * (**cuts)[k].step;
         return flat_index(from, index);
       });
   }
@@ -162,7 +175,9 @@ Result<void> reference_slice(ReferenceContext& ctx) {
 OpDef slice() {
   return OpDef{
       .name = "Slice",
-      .doc = "Elements start, start + step, ... before end of the given axes. Bounds count from the end when negative and are clamped.",
+      .doc =
+          "Elements start, start + step, ... before end of the given axes. Bounds count from the end when negative and "
+          "are clamped.",
       .inputs = {{.name = "data"},
                  {.name = "starts", .types = TypeSet::kIndex},
                  {.name = "ends", .types = TypeSet::kIndex, .same_type_as = "starts"},
@@ -174,22 +189,32 @@ OpDef slice() {
       .fusion = FusionKind::kInjective,
       .infer = infer_slice,
       .compute = compute_slice,
-      .supports = [](const InferContext& ctx) { return require_elements(ctx, {1, 2, 3, 4}); },
+      .supports =
+          [](const InferContext& ctx) {
+            return require_elements(ctx, {1, 2, 3, 4});
+          },
       .reference = reference_slice,
       .samples =
           {
               {.name = "middle", .inputs = {f32({3, 17}), known_ints({1, 2}), known_ints({3, 9})}},
               {.name = "axes", .inputs = {f32({2, 3, 5}), known_ints({1}), known_ints({4}), known_ints({-1})}},
-              {.name = "steps", .inputs = {f32({17, 3}), known_ints({1, 0}), known_ints({16, 3}), known_ints({0, 1}), known_ints({3, 2})}},
-              {.name = "reverse", .inputs = {f32({5, 3}), known_ints({-1}), known_ints({-9e18}), known_ints({0}), known_ints({-1})}},
-              {.name = "backwards", .inputs = {f32({17}), known_ints({20}), known_ints({2}), known_ints({0}), known_ints({-4})}},
+              {.name = "steps",
+               .inputs = {f32({17, 3}), known_ints({1, 0}), known_ints({16, 3}), known_ints({0, 1}),
+                          known_ints({3, 2})}},
+              {.name = "reverse",
+               .inputs = {f32({5, 3}), known_ints({-1}), known_ints({-9e18}), known_ints({0}), known_ints({-1})}},
+              {.name = "backwards",
+               .inputs = {f32({17}), known_ints({20}), known_ints({2}), known_ints({0}), known_ints({-4})}},
               {.name = "to_end", .inputs = {f32({7, 3}), known_ints({2}), known_ints({9e18}), known_ints({0})}},
               {.name = "last_ones", .inputs = {f32({7}), known_ints({-3}), known_ints({-1})}},
               {.name = "clamped", .inputs = {f32({7}), known_ints({-100}), known_ints({100})}},
               {.name = "nothing", .inputs = {f32({7, 2}), known_ints({5}), known_ints({3})}},
               {.name = "start_behind", .inputs = {f32({3, 2}), known_ints({10}), known_ints({20})}},
-              {.name = "bools", .inputs = {in(kBool, {7}, 0, 1), known_ints({1}), known_ints({6}), known_ints({0}), known_ints({2})}},
-              {.name = "lengths_differ", .inputs = {f32({7}), known_ints({1}), known_ints({6, 7})}, .error_id = "shape-mismatch"},
+              {.name = "bools",
+               .inputs = {in(kBool, {7}, 0, 1), known_ints({1}), known_ints({6}), known_ints({0}), known_ints({2})}},
+              {.name = "lengths_differ",
+               .inputs = {f32({7}), known_ints({1}), known_ints({6, 7})},
+               .error_id = "shape-mismatch"},
               {.name = "step_zero",
                .inputs = {f32({7}), known_ints({1}), known_ints({6}), known_ints({0}), known_ints({0})},
                .error_id = "bad-step"},

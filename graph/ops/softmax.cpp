@@ -26,24 +26,33 @@ std::vector<Tensor> compute_softmax(const ComputeContext& ctx, Kind kind) {
     Reduction reduction;
     reduction.extents = row.extents;
     reduction.reducer = arg_max_reducer(compute_type(type), kInt64, /*last_index=*/false);
-    reduction.body = [&](const Indices& i, const Indices& r) { return std::vector<Expr>{load(row.input_index(i, r)), r[0]}; };
+    reduction.body = [&](const Indices& i, const Indices& r) {
+      return std::vector<Expr>{load(row.input_index(i, r)), r[0]};
+    };
     const Tensor best = reduce_multi("arg_max", row.out, reduction)[1];
     return {compute("hardmax", x.shape(), [&](const Indices& i) {
-      return select(i[static_cast<size_t>(axis)] == best(row.output_index(i)), make_const_int(type, 1), make_zero(type));
+      return select(i[static_cast<size_t>(axis)] == best(row.output_index(i)), make_const_int(type, 1),
+                    make_zero(type));
     })};
   }
   const Tensor top = reduce_axes("softmax_max", row, max_reducer(compute_type(type)), load);
   const auto shifted = [&](const Indices& i) { return load(i) - top(row.output_index(i)); };
   if (kind == Kind::kLogSoftmax) {
-    const Tensor total = sum_axes("softmax_sum", row, [&](const Indices& i) { return call(Intrinsic::kExp, {shifted(i)}); });
-    const Tensor log = compute("softmax_log", row.out, [&](const Indices& i) { return call(Intrinsic::kLog, {total(i)}); });
-    return {compute("log_softmax", x.shape(), [&](const Indices& i) { return cast(type, shifted(i) - log(row.output_index(i))); })};
+    const Tensor total =
+        sum_axes("softmax_sum", row, [&](const Indices& i) { return call(Intrinsic::kExp, {shifted(i)}); });
+    const Tensor log =
+        compute("softmax_log", row.out, [&](const Indices& i) { return call(Intrinsic::kLog, {total(i)}); });
+    return {compute("log_softmax", x.shape(),
+                    [&](const Indices& i) { return cast(type, shifted(i) - log(row.output_index(i))); })};
   }
-  const Tensor power = compute("softmax_exp", x.shape(), [&](const Indices& i) { return call(Intrinsic::kExp, {shifted(i)}); });
+  const Tensor power =
+      compute("softmax_exp", x.shape(), [&](const Indices& i) { return call(Intrinsic::kExp, {shifted(i)}); });
   const Tensor total = sum_axes("softmax_sum", row, [&](const Indices& i) { return power(i); });
   // One division a row: the quotient would cost more than the exponential.
-  const Tensor scale = compute("softmax_scale", row.out, [&](const Indices& i) { return make_const(compute_type(type), 1) / total(i); });
-  return {compute("softmax", x.shape(), [&](const Indices& i) { return cast(type, power(i) * scale(row.output_index(i))); })};
+  const Tensor scale =
+      compute("softmax_scale", row.out, [&](const Indices& i) { return make_const(compute_type(type), 1) / total(i); });
+  return {compute("softmax", x.shape(),
+                  [&](const Indices& i) { return cast(type, power(i) * scale(row.output_index(i))); })};
 }
 
 Result<void> reference(ReferenceContext& ctx, Kind kind) {
@@ -64,7 +73,9 @@ Result<void> reference(ReferenceContext& ctx, Kind kind) {
       for (int64_t k = 0; k < view.axis; ++k) total += std::exp(x.f[at(k)] - top);
       for (int64_t k = 0; k < view.axis; ++k) {
         const double shifted = x.f[at(k)] - top;
-        y[at(k)] = kind == Kind::kHardmax ? k == best : kind == Kind::kSoftmax ? std::exp(shifted) / total : shifted - std::log(total);
+        y[at(k)] = kind == Kind::kHardmax   ? k == best
+                   : kind == Kind::kSoftmax ? std::exp(shifted) / total
+                                            : shifted - std::log(total);
       }
     }
   return {};
@@ -93,7 +104,10 @@ OpDef make(const char* name, Kind kind, const char* doc) {
                   {.name = "long", .inputs = {f32({1, 65})}},
                   {.name = "half", .inputs = {in(kFloat16, {3, 9})}, .rtol = 2e-3, .atol = 2e-3},
                   {.name = "double", .inputs = {in(kFloat64, {2, 5})}},
-                  {.name = "axis_out_of_range", .inputs = {f32({3})}, .attrs = attrs({{"axis", 1}}), .error_id = "axis-out-of-range"},
+                  {.name = "axis_out_of_range",
+                   .inputs = {f32({3})},
+                   .attrs = attrs({{"axis", 1}}),
+                   .error_id = "axis-out-of-range"},
                   {.name = "scalar", .inputs = {f32({})}, .error_id = "axis-out-of-range"}},
   };
   op.compute = [kind](const ComputeContext& ctx) { return compute_softmax(ctx, kind); };
@@ -112,7 +126,8 @@ OpDef make(const char* name, Kind kind, const char* doc) {
 std::vector<OpDef> softmax() {
   return {make("Hardmax", Kind::kHardmax, "1 at the first greatest element along an axis, 0 elsewhere."),
           make("LogSoftmax", Kind::kLogSoftmax, "The logarithm of Softmax."),
-          make("Softmax", Kind::kSoftmax, "exp(x) / sum(exp(x)) along an axis, computed relative to the greatest element.")};
+          make("Softmax", Kind::kSoftmax,
+               "exp(x) / sum(exp(x)) along an axis, computed relative to the greatest element.")};
 }
 
 }  // namespace tensmith::graph::ops

@@ -13,7 +13,9 @@ namespace {
 /// The axes input as numbers, counted from the front of a tensor of `rank` dims, ascending.
 Result<std::vector<int>> given_axes(const InferContext& ctx, int rank) {
   const auto axes = known_numbers(ctx, 1);
-  if (!axes) return refuse("dynamic-rank") << "input axes: expected a constant, got values that are only known at run time; make it a constant";
+  if (!axes)
+    return refuse("dynamic-rank")
+           << "input axes: expected a constant, got values that are only known at run time; make it a constant";
   return normalize_axes(*axes, rank);
 }
 
@@ -26,12 +28,15 @@ Result<std::vector<TensorType>> infer_squeeze(const InferContext& ctx) {
     axes = *given;
     for (int axis : axes)
       if (known(data.shape[axis]).value_or(1) != 1)
-        return refuse("shape-mismatch") << "input axes: expected axes of 1, got axis " << axis << " of shape " << shape_text(data.shape);
+        return refuse("shape-mismatch") << "input axes: expected axes of 1, got axis " << axis << " of shape "
+                                        << shape_text(data.shape);
   } else {
     for (int axis = 0; axis < data.rank(); ++axis) {
       if (!known(data.shape[axis]))
-        return refuse("dynamic-rank") << "shape " << shape_text(data.shape) << ": expected known dims where no axes are given, got "
-                                      << dim_to_string(data.shape[axis]) << ", which may be 1 at run time; give axes, or the dim a size with --dim";
+        return refuse("dynamic-rank") << "shape " << shape_text(data.shape)
+                                      << ": expected known dims where no axes are given, got "
+                                      << dim_to_string(data.shape[axis])
+                                      << ", which may be 1 at run time; give axes, or the dim a size with --dim";
       if (*known(data.shape[axis]) == 1) axes.push_back(axis);
     }
   }
@@ -47,7 +52,8 @@ Result<void> supports_squeeze(const InferContext& ctx) {
   const Shape& shape = ctx.input(0).shape;
   const std::vector<int> axes = given_axes(ctx, ctx.input(0).rank()).value();
   for (int axis : axes)
-    if (Result<void> ok = require_same_dim(shape[axis], 1, "axis " + std::to_string(axis) + " of the data"); !ok) return ok;
+    if (Result<void> ok = require_same_dim(shape[axis], 1, "axis " + std::to_string(axis) + " of the data"); !ok)
+      return ok;
   return {};
 }
 
@@ -69,7 +75,12 @@ bool contains(const Dims& axes, int64_t axis, int64_t rank) {
 }
 
 std::vector<AttrSpec> axes_history(bool required) {
-  return {{.name = "axes", .kind = AttrKind::kInts, .required = required, .no_default = true, .until = 12, .becomes_input = 1}};
+  return {{.name = "axes",
+           .kind = AttrKind::kInts,
+           .required = required,
+           .no_default = true,
+           .until = 12,
+           .becomes_input = 1}};
 }
 
 std::vector<Tensor> compute_reshape(const ComputeContext& ctx) {
@@ -122,7 +133,8 @@ OpDef unsqueeze() {
         const Dims& axes = ctx.input(1).i;
         const auto rank = static_cast<int64_t>(ctx.input(0).shape.size() + axes.size());
         Dims to;
-        for (int64_t axis = 0, taken = 0; axis < rank; ++axis) to.push_back(contains(axes, axis, rank) ? 1 : ctx.input(0).shape[taken++]);
+        for (int64_t axis = 0, taken = 0; axis < rank; ++axis)
+          to.push_back(contains(axes, axis, rank) ? 1 : ctx.input(0).shape[taken++]);
         copy_elements(ctx, std::move(to));
         return {};
       },

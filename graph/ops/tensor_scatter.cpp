@@ -12,7 +12,8 @@ bool is_circular(const AttrMap& attrs) { return attrs.get_string("mode", "linear
 
 Result<int> sequence_axis(const AttrMap& attrs, int rank) {
   Result<int> axis = normalize_axis(attrs.get_int("axis", -2), rank);
-  if (axis && *axis == 0) return refuse("axis-out-of-range") << "attribute axis: expected an axis behind the batch, got 0";
+  if (axis && *axis == 0)
+    return refuse("axis-out-of-range") << "attribute axis: expected an axis behind the batch, got 0";
   return axis;
 }
 
@@ -25,7 +26,8 @@ Result<std::vector<TensorType>> infer_tensor_scatter(const InferContext& ctx) {
   if (Result<void> ok = check_shape(update, wanted, "input update"); !ok) return ok.failure();
   const auto length = known(update.shape[*axis]), limit = known(cache.shape[*axis]);
   if (length && limit && *length > *limit)
-    return refuse("shape-mismatch") << "input update: expected at most " << *limit << " at axis " << *axis << ", got shape " << shape_text(update.shape);
+    return refuse("shape-mismatch") << "input update: expected at most " << *limit << " at axis " << *axis
+                                    << ", got shape " << shape_text(update.shape);
   if (ctx.has(2))
     if (Result<void> ok = check_shape(ctx.input(2), {cache.shape[0]}, "input write_indices"); !ok) return ok.failure();
   return std::vector<TensorType>{{cache.dtype, cache.shape, {}}};
@@ -38,11 +40,12 @@ std::vector<Tensor> compute_tensor_scatter(const ComputeContext& ctx) {
   return {injective("tensor_scatter", ctx.output_type(), [&](const Indices& i) {
     const Expr start = ctx.has(2) ? ctx.input(2)(i[0]) : Expr(0);
     const Expr behind = i[axis] - start;
-    return with_value("behind", is_circular(ctx.node.attrs) ? floor_mod(behind, cache.shape()[axis]) : behind, [&](const Expr& at) {
-      Indices index = i;
-      index[axis] = at;
-      return select(at >= 0 && at < length, update(index), cache(i));
-    });
+    return with_value("behind", is_circular(ctx.node.attrs) ? floor_mod(behind, cache.shape()[axis]) : behind,
+                      [&](const Expr& at) {
+                        Indices index = i;
+                        index[axis] = at;
+                        return select(at >= 0 && at < length, update(index), cache(i));
+                      });
   })};
 }
 
@@ -58,9 +61,9 @@ Result<void> reference_tensor_scatter(ReferenceContext& ctx) {
     to[axis] += ctx.has(2) ? ctx.input(2).i[index[0]] : 0;
     if (is_circular(ctx.node.attrs)) to[axis] = (to[axis] % cache.shape[axis] + cache.shape[axis]) % cache.shape[axis];
     if (to[axis] < 0 || to[axis] >= cache.shape[axis])
-      result = Failure{"index-out-of-range", "input write_indices: the update does not fit at " + std::to_string(to[axis])};
-    else
-      copy_element(y, flat_index(cache.shape, to), update, position);
+      result =
+          Failure{"index-out-of-range", "input write_indices: the update does not fit at " + std::to_string(to[axis])};
+    else copy_element(y, flat_index(cache.shape, to), update, position);
   });
   return result;
 }
@@ -71,10 +74,16 @@ OpDef tensor_scatter() {
   return OpDef{
       .name = "TensorScatter",
       .since = 24,
-      .doc = "A cache with an update written along its sequence axis, at a place of its own for each sample of the batch.",
-      .inputs = {{.name = "past_cache"}, {.name = "update", .same_type_as = "past_cache"}, {.name = "write_indices", .types = TypeSet::kInt64, .optional = true}},
+      .doc =
+          "A cache with an update written along its sequence axis, at a place of its own for each sample of the batch.",
+      .inputs = {{.name = "past_cache"},
+                 {.name = "update", .same_type_as = "past_cache"},
+                 {.name = "write_indices", .types = TypeSet::kInt64, .optional = true}},
       .attrs = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{-2}},
-                {.name = "mode", .kind = AttrKind::kString, .default_value = std::string("linear"), .allowed = {"linear", "circular"}}},
+                {.name = "mode",
+                 .kind = AttrKind::kString,
+                 .default_value = std::string("linear"),
+                 .allowed = {"linear", "circular"}}},
       .fusion = FusionKind::kInjective,
       .infer = infer_tensor_scatter,
       .compute = compute_tensor_scatter,
@@ -83,10 +92,17 @@ OpDef tensor_scatter() {
           {
               {.name = "at_start", .inputs = {f32({2, 7, 3}), f32({2, 4, 3})}},
               {.name = "linear", .inputs = {f32({2, 3, 7, 5}), f32({2, 3, 2, 5}), given(kInt64, {2}, {1, 5})}},
-              {.name = "circular", .inputs = {f32({3, 5, 2}), f32({3, 3, 2}), given(kInt64, {3}, {1, 4, 7})}, .attrs = attrs({{"mode", "circular"}})},
-              {.name = "other_axis", .inputs = {f32({2, 3, 5}), f32({2, 3, 1}), given(kInt64, {2}, {4, 0})}, .attrs = attrs({{"axis", -1}})},
+              {.name = "circular",
+               .inputs = {f32({3, 5, 2}), f32({3, 3, 2}), given(kInt64, {3}, {1, 4, 7})},
+               .attrs = attrs({{"mode", "circular"}})},
+              {.name = "other_axis",
+               .inputs = {f32({2, 3, 5}), f32({2, 3, 1}), given(kInt64, {2}, {4, 0})},
+               .attrs = attrs({{"axis", -1}})},
               {.name = "too_long", .inputs = {f32({2, 3, 5}), f32({2, 4, 5})}, .error_id = "shape-mismatch"},
-              {.name = "batch_axis", .inputs = {f32({2, 3, 5}), f32({2, 3, 5})}, .attrs = attrs({{"axis", 0}}), .error_id = "axis-out-of-range"},
+              {.name = "batch_axis",
+               .inputs = {f32({2, 3, 5}), f32({2, 3, 5})},
+               .attrs = attrs({{"axis", 0}}),
+               .error_id = "axis-out-of-range"},
           },
   };
 }

@@ -19,7 +19,8 @@ constexpr int kLanes = 16;
 
 bool wants_largest(const AttrMap& attrs) { return attrs.get_int("largest", 1) != 0; }
 
-/// Whether value `a` comes before `b`, vectors lane by lane. NaN counts as larger than all numbers, as in numpy's order.
+/// Whether value `a` comes before `b`, vectors lane by lane. NaN counts as larger than all numbers, as in numpy's
+/// order.
 Expr comes_before(const Expr& a, const Expr& b, bool largest) {
   const Expr x = widen(a), y = widen(b);
   const Expr& above = largest ? x : y;
@@ -28,17 +29,20 @@ Expr comes_before(const Expr& a, const Expr& b, bool largest) {
   return above > below || (call(Intrinsic::kIsNan, {above}) && logical_not(call(Intrinsic::kIsNan, {below})));
 }
 
-/// The k best of each row: a heap of the best so far whose root is the worst of them, filled from the front of the row, so that a
-/// later element only enters when it is strictly better. O(n + swaps log k), most elements cost one comparison.
+/// The k best of each row: a heap of the best so far whose root is the worst of them, filled from the front of the row,
+/// so that a later element only enters when it is strictly better. O(n + swaps log k), most elements cost one
+/// comparison.
 class HeapSelect {
  public:
-  HeapSelect(const Tensor& x, int axis, Expr k, bool largest) : x_(x), axis_(axis), k_(std::move(k)), largest_(largest) {}
+  HeapSelect(const Tensor& x, int axis, Expr k, bool largest)
+      : x_(x), axis_(axis), k_(std::move(k)), largest_(largest) {}
 
   std::vector<Tensor> stage(const Shape& shape) const {
     Shape rows = shape;
     rows.erase(rows.begin() + axis_);
     return imperative("top_k", {x_}, {shape, shape}, {x_.dtype(), kInt64}, [&](const std::vector<Buffer>& outputs) {
-      return loop_nest(rows, [&](const Indices& row) { return select_row(outputs[0], outputs[1], row); }, ForKind::kParallel);
+      return loop_nest(
+          rows, [&](const Indices& row) { return select_row(outputs[0], outputs[1], row); }, ForKind::kParallel);
     });
   }
 
@@ -50,8 +54,8 @@ class HeapSelect {
   }
 
   /// Statement that puts (value, index) at heap position `from` of `size` and lets it sink until no child is worse.
-  Stmt sink(const Buffer& values, const Buffer& indices, const Indices& row, const Expr& from, const Expr& size, const Expr& value,
-            const Expr& index) const {
+  Stmt sink(const Buffer& values, const Buffer& indices, const Indices& row, const Expr& from, const Expr& size,
+            const Expr& value, const Expr& index) const {
     const Buffer hole = local_scalar("hole", kInt64), moving = local_scalar("moving", kBool);
     const Var v("v", value.dtype()), j("j", kInt64), child("child"), here("here"), left("left"), right("right");
     const auto value_at = [&](const Expr& p) { return load(values, at(row, p)); };
@@ -65,13 +69,16 @@ class HeapSelect {
     };
     // Positions that come out of memory are clamped, so that they can be seen to lie inside.
     const auto inside = [&](const Expr& p) { return max(min(p, k_ - 1), 0); };
-    const Expr right_is_worse = Expr(here) * 2 + 2 < size && worse(value_at(right), index_at(right), value_at(left), index_at(left));
+    const Expr right_is_worse =
+        Expr(here) * 2 + 2 < size && worse(value_at(right), index_at(right), value_at(left), index_at(left));
     Stmt step = If::make(worse(value_at(child), index_at(child), v, j),
-                         Block::make({put(here, value_at(child), index_at(child)), set(hole, child)}), set(moving, make_bool(false)));
+                         Block::make({put(here, value_at(child), index_at(child)), set(hole, child)}),
+                         set(moving, make_bool(false)));
     step = LetStmt::make(child, select(right_is_worse, right, left), step);
     step = LetStmt::make(left, inside(Expr(here) * 2 + 1), LetStmt::make(right, inside(Expr(here) * 2 + 2), step));
     step = LetStmt::make(here, inside(get(hole)), step);
-    const Stmt sinking = Block::make({set(hole, from), set(moving, make_bool(true)), While::make(get(moving) && get(hole) * 2 + 1 < size, step),
+    const Stmt sinking = Block::make({set(hole, from), set(moving, make_bool(true)),
+                                      While::make(get(moving) && get(hole) * 2 + 1 < size, step),
                                       LetStmt::make(here, inside(get(hole)), put(here, v, j))});
     return LetStmt::make(v, value, LetStmt::make(j, index, with_buffers({hole, moving}, sinking)));
   }
@@ -92,7 +99,8 @@ class HeapSelect {
       return sink(values, indices, row, p, k_, value_at(p), index_at(p));
     });
     const auto offer = [&](const Expr& p) {
-      return If::make(comes_before(x_(at(row, p)), value_at(0), largest_), sink(values, indices, row, 0, k_, x_(at(row, p)), p));
+      return If::make(comes_before(x_(at(row, p)), value_at(0), largest_),
+                      sink(values, indices, row, 0, k_, x_(at(row, p)), p));
     };
     const Expr rest = max(n - k_, 0);
     Stmt scan;
@@ -101,10 +109,12 @@ class HeapSelect {
       const Stmt whole = loop("b", blocks, [&](const Expr& b) {
         const Expr start = k_ + b * kLanes;
         const Expr lanes = Load::make(x_.buffer(), at(row, Ramp::make(start, 1, kLanes)));
-        const Expr any = Call::make(kBool, Intrinsic::kReduceOr, {comes_before(lanes, Broadcast::make(value_at(0), kLanes), largest_)});
+        const Expr any = Call::make(kBool, Intrinsic::kReduceOr,
+                                    {comes_before(lanes, Broadcast::make(value_at(0), kLanes), largest_)});
         return If::make(any, loop("p", kLanes, [&](const Expr& p) { return offer(start + p); }));
       });
-      scan = Block::make({whole, loop("p", floor_mod(rest, kLanes), [&](const Expr& p) { return offer(k_ + blocks * kLanes + p); })});
+      scan = Block::make(
+          {whole, loop("p", floor_mod(rest, kLanes), [&](const Expr& p) { return offer(k_ + blocks * kLanes + p); })});
     } else {
       scan = loop("p", rest, [&](const Expr& p) { return offer(k_ + p); });
     }
@@ -112,7 +122,8 @@ class HeapSelect {
     const Stmt sort = loop("p", max(k_ - 1, 0), [&](const Expr& done) {
       const Expr last = k_ - 1 - done;
       const Var value("value", x_.dtype()), index("index");
-      const Stmt swap = Block::make({Store::make(values, at(row, last), value_at(0)), Store::make(indices, at(row, last), index_at(0)),
+      const Stmt swap = Block::make({Store::make(values, at(row, last), value_at(0)),
+                                     Store::make(indices, at(row, last), index_at(0)),
                                      sink(values, indices, row, 0, last, value, index)});
       return LetStmt::make(value, value_at(last), LetStmt::make(index, index_at(last), swap));
     });
@@ -135,7 +146,8 @@ Result<std::vector<TensorType>> infer_top_k(const InferContext& ctx) {
   if (const auto k = known_elements(ctx, 1)) {
     const auto number = known((*k)[0]), extent = known(shape[*axis]);
     if (number && (*number < 0 || (extent && *number > *extent)))
-      return refuse("shape-mismatch") << "input K: expected 0 to " << dim_to_string(shape[*axis]) << " elements of axis " << *axis << ", got " << *number;
+      return refuse("shape-mismatch") << "input K: expected 0 to " << dim_to_string(shape[*axis])
+                                      << " elements of axis " << *axis << ", got " << *number;
     shape[*axis] = (*k)[0];
   } else {
     shape[*axis] = ctx.data_dim(0, *axis);
@@ -152,15 +164,17 @@ std::vector<Tensor> compute_top_k(const ComputeContext& ctx) {
   if (is_empty(shape)) {
     outputs = {injective("top_k", {x.dtype(), shape, {}}, {}), injective("top_k_indices", {kInt64, shape, {}}, {})};
   } else if (is_const_int(shape[axis], 1) && known(x.shape()[axis]) && (largest || !x.dtype().is_float())) {
-    // The first best one is a reduction, which is scheduled as such. (Among the smallest, NaN comes last; arg_min puts it first.)
-    outputs = reduce_multi("top_1", shape,
-                           {{x.shape()[axis]},
-                            [&](const Indices& i, const Indices& r) {
-                              Indices at = i;
-                              at[axis] = r[0];
-                              return std::vector<Expr>{x(at), r[0]};
-                            },
-                            largest ? arg_max_reducer(x.dtype(), kInt64, false) : arg_min_reducer(x.dtype(), kInt64, false)});
+    // The first best one is a reduction, which is scheduled as such. (Among the smallest, NaN comes last; arg_min puts
+    // it first.)
+    outputs =
+        reduce_multi("top_1", shape,
+                     {{x.shape()[axis]},
+                      [&](const Indices& i, const Indices& r) {
+                        Indices at = i;
+                        at[axis] = r[0];
+                        return std::vector<Expr>{x(at), r[0]};
+                      },
+                      largest ? arg_max_reducer(x.dtype(), kInt64, false) : arg_min_reducer(x.dtype(), kInt64, false)});
   } else {
     outputs = HeapSelect(x, axis, shape[axis], largest).stage(shape);
   }
@@ -174,7 +188,8 @@ Result<void> reference_top_k(ReferenceContext& ctx) {
   if (axis < 0) axis += static_cast<int64_t>(x.shape.size());
   const AxisView view(x.shape, static_cast<size_t>(axis));
   const int64_t k = ctx.input(1).i[0];
-  if (k < 0 || k > view.axis) return Failure{"shape-mismatch", std::to_string(k) + " of " + std::to_string(view.axis) + " elements"};
+  if (k < 0 || k > view.axis)
+    return Failure{"shape-mismatch", std::to_string(k) + " of " + std::to_string(view.axis) + " elements"};
   const bool largest = wants_largest(ctx.node.attrs);
   Dims shape = x.shape;
   shape[axis] = k;
@@ -187,7 +202,8 @@ Result<void> reference_top_k(ReferenceContext& ctx) {
   };
   std::vector<int64_t> order(static_cast<size_t>(view.axis));
   for (int64_t row = 0; row < view.outer * view.inner; ++row) {
-    const int64_t base = row / view.inner * view.axis * view.inner + row % view.inner, to = row / view.inner * k * view.inner + row % view.inner;
+    const int64_t base = row / view.inner * view.axis * view.inner + row % view.inner,
+                  to = row / view.inner * k * view.inner + row % view.inner;
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       const int64_t x_at = base + a * view.inner, y_at = base + b * view.inner;
@@ -222,11 +238,17 @@ OpDef top_k() {
       .samples =
           {
               {.name = "largest", .inputs = {f32({3, 17}), k(3)}, .num_outputs = 2},
-              {.name = "smallest", .inputs = {f32({5, 4}), k(2)}, .attrs = attrs({{"axis", 0}, {"largest", 0}}), .num_outputs = 2},
+              {.name = "smallest",
+               .inputs = {f32({5, 4}), k(2)},
+               .attrs = attrs({{"axis", 0}, {"largest", 0}}),
+               .num_outputs = 2},
               {.name = "long_row", .inputs = {f32({2, 100}), k(7)}, .num_outputs = 2},
               {.name = "sort_all", .inputs = {f32({2, 33}), k(33)}, .attrs = attrs({{"largest", 0}}), .num_outputs = 2},
               {.name = "first", .inputs = {f32({3, 17, 2}), k(1)}, .attrs = attrs({{"axis", 1}}), .num_outputs = 2},
-              {.name = "first_smallest", .inputs = {in(kInt32, {17}), k(1)}, .attrs = attrs({{"largest", 0}}), .num_outputs = 2},
+              {.name = "first_smallest",
+               .inputs = {in(kInt32, {17}), k(1)},
+               .attrs = attrs({{"largest", 0}}),
+               .num_outputs = 2},
               {.name = "ties", .inputs = {in(kInt64, {3, 40}, 0, 3), k(9)}, .num_outputs = 2},
               {.name = "unsigned", .inputs = {in(kUInt8, {20}, 0, 255), k(5)}, .num_outputs = 2},
               {.name = "half", .inputs = {in(kFloat16, {3, 18}), k(4)}, .num_outputs = 2},

@@ -66,7 +66,8 @@ Result<void> reference_transpose(ReferenceContext& ctx) {
   for (int64_t axis : perm) shape.push_back(x.shape[axis]);
   for (size_t k = 0; k < rank; ++k) strides[k] = count_of(x.shape, static_cast<size_t>(perm[k]) + 1);
   RefTensor& y = make_output(ctx, x.dtype, shape);
-  for_each_strided<1>(shape, {strides}, [&](int64_t k, const std::array<int64_t, 1>& at) { copy_element(y, k, x, at[0]); });
+  for_each_strided<1>(shape, {strides},
+                      [&](int64_t k, const std::array<int64_t, 1>& at) { copy_element(y, k, x, at[0]); });
   return {};
 }
 
@@ -85,12 +86,20 @@ OpDef transpose() {
       .samples =
           {
               {.name = "reverse", .inputs = {f32({2, 3, 17})}},
-              {.name = "to_channels_last", .inputs = {f32({2, 3, 4, 5})}, .attrs = attrs({{"perm", ints({0, 2, 3, 1})}})},
+              {.name = "to_channels_last",
+               .inputs = {f32({2, 3, 4, 5})},
+               .attrs = attrs({{"perm", ints({0, 2, 3, 1})}})},
               {.name = "heads", .inputs = {in(kFloat16, {1, 5, 3, 4})}, .attrs = attrs({{"perm", ints({0, 2, 1, 3})}})},
               {.name = "scalar", .inputs = {in(kInt64, {})}},
               {.name = "empty", .inputs = {f32({0, 3})}},
-              {.name = "axis_twice", .inputs = {f32({2, 3})}, .attrs = attrs({{"perm", ints({0, 0})}}), .error_id = "bad-attribute"},
-              {.name = "axis_missing", .inputs = {f32({2, 3})}, .attrs = attrs({{"perm", ints({0})}}), .error_id = "bad-attribute"},
+              {.name = "axis_twice",
+               .inputs = {f32({2, 3})},
+               .attrs = attrs({{"perm", ints({0, 0})}}),
+               .error_id = "bad-attribute"},
+              {.name = "axis_missing",
+               .inputs = {f32({2, 3})},
+               .attrs = attrs({{"perm", ints({0})}}),
+               .error_id = "bad-attribute"},
           },
   };
 }

@@ -12,8 +12,8 @@ namespace {
 using P = UnaryParams;
 
 /// A row whose body is one intrinsic.
-UnaryRow function(const char* name, int since, const char* doc, Intrinsic id, double (*reference)(double), double low = -3, double high = 3,
-                  double work = 10) {
+UnaryRow function(const char* name, int since, const char* doc, Intrinsic id, double (*reference)(double),
+                  double low = -3, double high = 3, double work = 10) {
   return {.name = name,
           .since = since,
           .doc = doc,
@@ -47,7 +47,10 @@ std::vector<OpDef> unary_math() {
        .doc = "The absolute value; the lowest signed integer stays.",
        .body = [](const Expr& x, const P&) { return x.dtype().is_uint() ? x : call(Intrinsic::kAbs, {x}); },
        .reference = [](double x, const P&) { return std::fabs(x); },
-       .int_reference = [](int64_t x, DType type) { return type.is_uint() || x >= 0 ? x : static_cast<int64_t>(-static_cast<uint64_t>(x)); }},
+       .int_reference =
+           [](int64_t x, DType type) {
+             return type.is_uint() || x >= 0 ? x : static_cast<int64_t>(-static_cast<uint64_t>(x));
+           }},
       function("Acos", 7, "The arc cosine in radians.", Intrinsic::kAcos, std::acos, -1, 1),
       function("Acosh", 9, "The inverse hyperbolic cosine.", Intrinsic::kAcosh, std::acosh, 1, 5),
       function("Asin", 7, "The arc sine in radians.", Intrinsic::kAsin, std::asin, -1, 1),
@@ -74,15 +77,20 @@ std::vector<OpDef> unary_math() {
        .body = [](const Expr& x, const P&) { return constant_like(x, 1) / x; },
        .reference = [](double x, const P&) { return 1 / x; },
        .low = 0.5},
-      function("Round", 11, "The nearest integer; halves go to the even one.", Intrinsic::kRoundEven, round_half_even, -3, 3, 1),
+      function("Round", 11, "The nearest integer; halves go to the even one.", Intrinsic::kRoundEven, round_half_even,
+               -3, 3, 1),
       function("Sigmoid", 6, "1 / (1 + exp(-x)).", Intrinsic::kSigmoid, sigmoid),
       {.name = "Sign",
        .since = 9,
        .types = TypeSet::kNumeric,
        .doc = "-1, 0 or 1; NaN stays.",
        .body = [](const Expr& x, const P&) { return sign_of(x); },
-       .reference = [](double x, const P&) { return x > 0 ? 1 : x < 0 ? -1 : x; },
-       .int_reference = [](int64_t x, DType type) -> int64_t { return x == 0 ? 0 : type.is_uint() || x > 0 ? 1 : -1; }},
+       .reference = [](double x, const P&) { return x > 0   ? 1
+                                                    : x < 0 ? -1
+                                                            : x; },
+       .int_reference = [](int64_t x, DType type) -> int64_t { return x == 0                    ? 0
+                                                                      : type.is_uint() || x > 0 ? 1
+                                                                                                : -1; }},
       function("Sin", 7, "The sine of radians.", Intrinsic::kSin, std::sin),
       function("Sinh", 9, "The hyperbolic sine.", Intrinsic::kSinh, std::sinh),
       function("Sqrt", 6, "The square root; NaN for negative numbers.", Intrinsic::kSqrt, std::sqrt, 0, 4, 1),
@@ -108,8 +116,12 @@ std::vector<OpDef> unary_math() {
        .reference = [](double x, const P& p) -> double { return std::isinf(x) && p.number[x < 0 ? 0 : 1] != 0; },
        .gives_bool = true,
        .more_samples = {{.name = "signs", .inputs = {given(kFloat32, {5}, {1, INFINITY, -INFINITY, NAN, 0})}},
-                        {.name = "negative", .inputs = {given(kFloat32, {3}, {INFINITY, -INFINITY, NAN})}, .attrs = attrs({{"detect_positive", 0}})},
-                        {.name = "neither", .inputs = {f32({3})}, .attrs = attrs({{"detect_positive", 0}, {"detect_negative", 0}})}}},
+                        {.name = "negative",
+                         .inputs = {given(kFloat32, {3}, {INFINITY, -INFINITY, NAN})},
+                         .attrs = attrs({{"detect_positive", 0}})},
+                        {.name = "neither",
+                         .inputs = {f32({3})},
+                         .attrs = attrs({{"detect_positive", 0}, {"detect_negative", 0}})}}},
       {.name = "IsNaN",
        .since = 9,
        .doc = "Whether x is not a number.",

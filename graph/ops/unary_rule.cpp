@@ -12,9 +12,12 @@ namespace {
 UnaryParams resolve(const std::vector<AttrSpec>& specs, const AttrMap& attrs) {
   UnaryParams params;
   for (const AttrSpec& spec : specs) {
-    if (spec.kind == AttrKind::kFloat) params.number.push_back(attrs.get_float(spec.name, std::get<double>(spec.default_value)));
-    else if (spec.kind == AttrKind::kInt) params.number.push_back(static_cast<double>(attrs.get_int(spec.name, std::get<int64_t>(spec.default_value))));
-    else params.text = attrs.get_string(spec.name, std::get<std::string>(spec.default_value));
+    if (spec.kind == AttrKind::kFloat)
+      params.number.push_back(attrs.get_float(spec.name, std::get<double>(spec.default_value)));
+    else if (spec.kind == AttrKind::kInt)
+      params.number.push_back(static_cast<double>(attrs.get_int(spec.name, std::get<int64_t>(spec.default_value))));
+    else
+      params.text = attrs.get_string(spec.name, std::get<std::string>(spec.default_value));
   }
   return params;
 }
@@ -73,9 +76,11 @@ OpDef make_unary(const UnaryRow& row) {
     const UnaryParams params = resolve(specs, ctx.node.attrs);
     const Tensor& x = ctx.input(0);
     const DType result = ctx.output_type().dtype;
-    return std::vector<Tensor>{compute(name, x.shape(), [&](const Indices& i) { return cast(result, body(widen(x(i)), params)); })};
+    return std::vector<Tensor>{
+        compute(name, x.shape(), [&](const Indices& i) { return cast(result, body(widen(x(i)), params)); })};
   };
-  op.reference = [reference = row.reference, int_reference = row.int_reference, specs = row.attrs](ReferenceContext& ctx) -> Result<void> {
+  op.reference = [reference = row.reference, int_reference = row.int_reference,
+                  specs = row.attrs](ReferenceContext& ctx) -> Result<void> {
     const UnaryParams params = resolve(specs, ctx.node.attrs);
     const RefTensor& x = ctx.input(0);
     RefTensor& y = ctx.output();

@@ -25,7 +25,9 @@ Result<std::vector<TensorType>> infer_unique(const InferContext& ctx) {
   const auto known_types = types_by_reference(ctx);
   if (!known_types) return known_types.failure();
   if (*known_types) return **known_types;
-  const Expr all = ctx.node.attrs.has("axis") ? data.shape[normalize_axis(ctx.node.attrs.get_int("axis", 0), data.rank()).value()] : product(data.shape);
+  const Expr all = ctx.node.attrs.has("axis")
+                       ? data.shape[normalize_axis(ctx.node.attrs.get_int("axis", 0), data.rank()).value()]
+                       : product(data.shape);
   return std::vector<TensorType>{type, {kInt64, {count}, {}}, {kInt64, {all}, {}}, {kInt64, {count}, {}}};
 }
 
@@ -36,7 +38,9 @@ Result<void> reference_unique(ReferenceContext& ctx) {
   int64_t axis = flat ? 0 : ctx.node.attrs.get_int("axis", 0);
   if (axis < 0) axis += static_cast<int64_t>(shape.size());
   const AxisView view(shape, static_cast<size_t>(axis));
-  const auto element = [&](int64_t slice, int64_t k) { return k / view.inner * view.axis * view.inner + slice * view.inner + k % view.inner; };
+  const auto element = [&](int64_t slice, int64_t k) {
+    return k / view.inner * view.axis * view.inner + slice * view.inner + k % view.inner;
+  };
   const int64_t slice_size = view.outer * view.inner;
   const auto compare = [&](int64_t a, int64_t b) {
     for (int64_t k = 0; k < slice_size; ++k) {
@@ -89,10 +93,13 @@ OpDef unique() {
   return OpDef{
       .name = "Unique",
       .since = 11,
-      .doc = "The different elements, or slices along an axis: their values, where each occurs first, which one each element is, and how often. "
-             "Only for constants.",
+      .doc =
+          "The different elements, or slices along an axis: their values, where each occurs first, which one each "
+          "element is, and how often. "
+          "Only for constants.",
       .inputs = {{.name = "X"}},
-      .attrs = {{.name = "axis", .kind = AttrKind::kInt, .no_default = true}, {.name = "sorted", .kind = AttrKind::kInt, .default_value = int64_t{1}}},
+      .attrs = {{.name = "axis", .kind = AttrKind::kInt, .no_default = true},
+                {.name = "sorted", .kind = AttrKind::kInt, .default_value = int64_t{1}}},
       .min_outputs = 1,
       .max_outputs = 4,
       .fusion = FusionKind::kOpaque,
@@ -103,8 +110,14 @@ OpDef unique() {
       .samples =
           {
               {.name = "sorted", .inputs = {given(kFloat32, {6}, {2, 1, 1, 3, 4, 3})}, .num_outputs = 4},
-              {.name = "slices", .inputs = {given(kInt64, {3, 3}, {1, 0, 0, 1, 0, 0, 2, 3, 4})}, .attrs = attrs({{"axis", 0}}), .num_outputs = 4},
-              {.name = "axis_beyond", .inputs = {f32({3})}, .attrs = attrs({{"axis", 1}}), .error_id = "axis-out-of-range"},
+              {.name = "slices",
+               .inputs = {given(kInt64, {3, 3}, {1, 0, 0, 1, 0, 0, 2, 3, 4})},
+               .attrs = attrs({{"axis", 0}}),
+               .num_outputs = 4},
+              {.name = "axis_beyond",
+               .inputs = {f32({3})},
+               .attrs = attrs({{"axis", 1}}),
+               .error_id = "axis-out-of-range"},
           },
   };
 }

@@ -23,7 +23,9 @@ struct Row {
   bool average = false;
 };
 
-bool less(int64_t a, int64_t b, DType type) { return type.is_uint() ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b; }
+bool less(int64_t a, int64_t b, DType type) {
+  return type.is_uint() ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+}
 
 std::vector<OpSample> samples(const Row& row) {
   std::vector<OpSample> list = {
@@ -69,7 +71,8 @@ OpDef make(const Row& row) {
     return std::vector<Tensor>{compute(row.name, ctx.output_type().shape, [&](const Indices& i) {
       Expr value = widen(broadcast_load(ctx.input(0), i));
       for (size_t k = 1; k < ctx.inputs.size(); ++k) value = row.body(value, widen(broadcast_load(ctx.inputs[k], i)));
-      if (row.average && ctx.inputs.size() > 1) value = value / constant_like(value, static_cast<double>(ctx.inputs.size()));
+      if (row.average && ctx.inputs.size() > 1)
+        value = value / constant_like(value, static_cast<double>(ctx.inputs.size()));
       return cast(result, value);
     })};
   };
@@ -78,8 +81,10 @@ OpDef make(const Row& row) {
     for (size_t n = 0; n < ctx.inputs.size(); ++n) {
       const RefTensor& x = *ctx.inputs[n];
       for_each_broadcast<1>(y.shape, {&x.shape}, [&](int64_t k, const std::array<int64_t, 1>& at) {
-        if (x.is_float()) y.f[k] = n == 0 ? x.f[at[0]] : row.reference(y.f[k], x.f[at[0]]);
-        else y.i[k] = n == 0 ? x.i[at[0]] : row.int_reference(y.i[k], x.i[at[0]], x.dtype);
+        if (x.is_float())
+          y.f[k] = n == 0 ? x.f[at[0]] : row.reference(y.f[k], x.f[at[0]]);
+        else
+          y.i[k] = n == 0 ? x.i[at[0]] : row.int_reference(y.i[k], x.i[at[0]], x.dtype);
       });
     }
     if (row.average)
@@ -103,12 +108,14 @@ OpDef make(const Row& row) {
 /// Elementwise operators of any number of tensors.
 std::vector<OpDef> variadic() {
   const Row rows[] = {
-      {"Max", 8, TypeSet::kNumeric, "The greatest of all inputs; NaN if one is.", [](const Expr& a, const Expr& b) { return max(a, b); },
+      {"Max", 8, TypeSet::kNumeric, "The greatest of all inputs; NaN if one is.",
+       [](const Expr& a, const Expr& b) { return max(a, b); },
        [](double a, double b) { return a != a || a > b ? a : b; },
        [](int64_t a, int64_t b, DType type) { return less(a, b, type) ? b : a; }},
       {"Mean", 8, TypeSet::kFloat, "The mean of all inputs.", [](const Expr& a, const Expr& b) { return a + b; },
        [](double a, double b) { return a + b; }, nullptr, true},
-      {"Min", 8, TypeSet::kNumeric, "The least of all inputs; NaN if one is.", [](const Expr& a, const Expr& b) { return min(a, b); },
+      {"Min", 8, TypeSet::kNumeric, "The least of all inputs; NaN if one is.",
+       [](const Expr& a, const Expr& b) { return min(a, b); },
        [](double a, double b) { return a != a || a < b ? a : b; },
        [](int64_t a, int64_t b, DType type) { return less(a, b, type) ? a : b; }},
       {"Sum", 8, TypeSet::kFloat, "The sum of all inputs.", [](const Expr& a, const Expr& b) { return a + b; },

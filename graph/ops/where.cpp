@@ -23,26 +23,32 @@ OpDef where() {
         });
         return std::vector<TensorType>{std::move(type)};
       },
-      .compute = [](const ComputeContext& ctx) {
-        return std::vector<Tensor>{compute("where", ctx.output_type().shape, [&](const Indices& i) {
-          return select(broadcast_load(ctx.input(0), i), broadcast_load(ctx.input(1), i), broadcast_load(ctx.input(2), i));
-        })};
-      },
+      .compute =
+          [](const ComputeContext& ctx) {
+            return std::vector<Tensor>{compute("where", ctx.output_type().shape, [&](const Indices& i) {
+              return select(broadcast_load(ctx.input(0), i), broadcast_load(ctx.input(1), i),
+                            broadcast_load(ctx.input(2), i));
+            })};
+          },
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor &c = ctx.input(0), &x = ctx.input(1), &z = ctx.input(2);
         RefTensor& y = ctx.output();
-        for_each_broadcast<3>(y.shape, {&c.shape, &x.shape, &z.shape}, [&](int64_t k, const std::array<int64_t, 3>& at) {
-          if (x.is_float()) y.f[k] = c.i[at[0]] ? x.f[at[1]] : z.f[at[2]];
-          else y.i[k] = c.i[at[0]] ? x.i[at[1]] : z.i[at[2]];
-        });
+        for_each_broadcast<3>(y.shape, {&c.shape, &x.shape, &z.shape},
+                              [&](int64_t k, const std::array<int64_t, 3>& at) {
+                                if (x.is_float())
+                                  y.f[k] = c.i[at[0]] ? x.f[at[1]] : z.f[at[2]];
+                                else
+                                  y.i[k] = c.i[at[0]] ? x.i[at[1]] : z.i[at[2]];
+                              });
         return {};
       },
-      .samples = {{.name = "same", .inputs = {in(kBool, {3, 5}, 0, 1), f32({3, 5}), f32({3, 5})}},
-                  {.name = "broadcast", .inputs = {in(kBool, {3, 1}, 0, 1), f32({1, 4}), f32({})}},
-                  {.name = "mask", .inputs = {in(kBool, {1, 3}, 0, 1), f32({2, 3, 3}), known_scalar(kFloat32, -1e9)}},
-                  {.name = "int64", .inputs = {in(kBool, {17}, 0, 1), in(kInt64, {17}, -9, 9), in(kInt64, {17}, -9, 9)}},
-                  {.name = "scalar", .inputs = {in(kBool, {}, 0, 1), f32({}), f32({})}},
-                  {.name = "dims_differ", .inputs = {in(kBool, {2}, 0, 1), f32({3}), f32({3})}, .error_id = "shape-mismatch"}},
+      .samples =
+          {{.name = "same", .inputs = {in(kBool, {3, 5}, 0, 1), f32({3, 5}), f32({3, 5})}},
+           {.name = "broadcast", .inputs = {in(kBool, {3, 1}, 0, 1), f32({1, 4}), f32({})}},
+           {.name = "mask", .inputs = {in(kBool, {1, 3}, 0, 1), f32({2, 3, 3}), known_scalar(kFloat32, -1e9)}},
+           {.name = "int64", .inputs = {in(kBool, {17}, 0, 1), in(kInt64, {17}, -9, 9), in(kInt64, {17}, -9, 9)}},
+           {.name = "scalar", .inputs = {in(kBool, {}, 0, 1), f32({}), f32({})}},
+           {.name = "dims_differ", .inputs = {in(kBool, {2}, 0, 1), f32({3}), f32({3})}, .error_id = "shape-mismatch"}},
   };
 }
 

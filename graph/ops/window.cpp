@@ -7,12 +7,16 @@ namespace tensmith::graph::ops {
 namespace {
 
 /// A list attribute of one positive number per spatial dim, or the fallback.
-Result<std::vector<int64_t>> positive_list(const AttrMap& attrs, const char* name, size_t rank, std::vector<int64_t> fallback) {
+Result<std::vector<int64_t>> positive_list(const AttrMap& attrs, const char* name, size_t rank,
+                                           std::vector<int64_t> fallback) {
   std::vector<int64_t> list = attrs.get_ints(name);
   if (list.empty()) list = std::move(fallback);
-  if (list.size() != rank) return refuse("bad-attribute") << "attribute " << name << ": expected " << rank << " numbers, got " << list.size();
+  if (list.size() != rank)
+    return refuse("bad-attribute") << "attribute " << name << ": expected " << rank << " numbers, got " << list.size();
   for (int64_t value : list)
-    if (value < 1 || value > INT32_MAX) return refuse("bad-attribute") << "attribute " << name << ": expected numbers from 1 to " << INT32_MAX << ", got " << value;
+    if (value < 1 || value > INT32_MAX)
+      return refuse("bad-attribute") << "attribute " << name << ": expected numbers from 1 to " << INT32_MAX << ", got "
+                                     << value;
   return list;
 }
 
@@ -20,7 +24,10 @@ Result<std::vector<int64_t>> positive_list(const AttrMap& attrs, const char* nam
 
 std::vector<AttrSpec> window_attrs(bool kernel_required) {
   return {
-      {.name = "auto_pad", .kind = AttrKind::kString, .default_value = std::string("NOTSET"), .allowed = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}},
+      {.name = "auto_pad",
+       .kind = AttrKind::kString,
+       .default_value = std::string("NOTSET"),
+       .allowed = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}},
       {.name = "dilations", .kind = AttrKind::kInts, .no_default = true},
       {.name = "kernel_shape", .kind = AttrKind::kInts, .required = kernel_required, .no_default = true},
       {.name = "pads", .kind = AttrKind::kInts, .no_default = true},
@@ -39,12 +46,15 @@ Result<Window> resolve_window(const AttrMap& attrs, const Shape& spatial, const 
   for (const auto* list : {&kernel_list, &stride_list, &dilation_list})
     if (!*list) return list->failure();
   window.kernel = *kernel_list, window.stride = *stride_list, window.dilation = *dilation_list;
-  if (!kernel.empty() && window.kernel != kernel) return refuse("bad-attribute") << "attribute kernel_shape: expected the spatial dims of the weights, got other numbers";
+  if (!kernel.empty() && window.kernel != kernel)
+    return refuse("bad-attribute")
+           << "attribute kernel_shape: expected the spatial dims of the weights, got other numbers";
   window.ceil = attrs.get_int("ceil_mode", 0) != 0;
   const std::string auto_pad = attrs.get_string("auto_pad", "NOTSET");
   std::vector<int64_t> pads = attrs.get_ints("pads");
   if (pads.empty() || auto_pad == "VALID") pads.assign(2 * rank, 0);
-  if (pads.size() != 2 * rank) return refuse("bad-attribute") << "attribute pads: expected " << 2 * rank << " numbers, got " << pads.size();
+  if (pads.size() != 2 * rank)
+    return refuse("bad-attribute") << "attribute pads: expected " << 2 * rank << " numbers, got " << pads.size();
   for (size_t d = 0; d < rank; ++d) {
     const int64_t reach = (window.kernel[d] - 1) * window.dilation[d] + 1, stride = window.stride[d];
     const Expr& in = window.in[d];
@@ -58,13 +68,14 @@ Result<Window> resolve_window(const AttrMap& attrs, const Shape& spatial, const 
       continue;
     }
     for (int64_t pad : {pads[d], pads[rank + d]})
-      if (pad < 0 || pad > INT32_MAX) return refuse("bad-attribute") << "attribute pads: expected numbers from 0 to " << INT32_MAX << ", got " << pad;
+      if (pad < 0 || pad > INT32_MAX)
+        return refuse("bad-attribute") << "attribute pads: expected numbers from 0 to " << INT32_MAX << ", got " << pad;
     window.pad_begin.push_back(pads[d]);
     window.pad_end.push_back(pads[rank + d]);
     const Expr room = in + Expr(pads[d] + pads[rank + d] - reach);
     if (auto size = known(room); size && *size < 0)
-      return refuse("shape-mismatch") << "spatial dim " << d << ": expected at least " << reach << " elements with padding for the kernel, got "
-                                      << *size + reach;
+      return refuse("shape-mismatch") << "spatial dim " << d << ": expected at least " << reach
+                                      << " elements with padding for the kernel, got " << *size + reach;
     // With ceil_mode a last window that would start in the padding behind the input is left out.
     window.out.push_back(window.ceil ? min(ceil_div(room, Expr(stride)) + 1, ceil_div(in + Expr(pads[d]), Expr(stride)))
                                      : floor_div(room, Expr(stride)) + 1);
@@ -107,8 +118,13 @@ StaticWindow to_static(const Window& window) {
   TS_CHECK(window.rank() >= 1 && window.rank() <= 3) << "window of rank " << window.rank();
   for (size_t d = 0; d < window.rank(); ++d) {
     StaticWindow::Dim& dim = result.dims[3 - window.rank() + d];
-    dim = {known(window.in[d]).value(),      known(window.out[d]).value(), window.kernel[d], window.stride[d], window.dilation[d],
-           known(window.pad_begin[d]).value(), known(window.pad_end[d]).value()};
+    dim = {known(window.in[d]).value(),
+           known(window.out[d]).value(),
+           window.kernel[d],
+           window.stride[d],
+           window.dilation[d],
+           known(window.pad_begin[d]).value(),
+           known(window.pad_end[d]).value()};
   }
   return result;
 }

@@ -8,12 +8,13 @@
 
 namespace tensmith::graph::ops {
 
-/// A sliding window, one entry per spatial dim. Position `o` covers inputs `o stride + k dilation - pad_begin` for k in [0, kernel).
+/// A sliding window, one entry per spatial dim. Position `o` covers inputs `o stride + k dilation - pad_begin` for k in
+/// [0, kernel).
 struct Window {
-  Shape in, out;                                 ///< extents of the spatial dims
+  Shape in, out;  ///< extents of the spatial dims
   std::vector<int64_t> kernel, stride, dilation;
-  Shape pad_begin, pad_end;                      ///< constants, or expressions over symbolic dims for auto_pad SAME
-  bool ceil = false;                             ///< the last window may stick out beyond the padding
+  Shape pad_begin, pad_end;  ///< constants, or expressions over symbolic dims for auto_pad SAME
+  bool ceil = false;         ///< the last window may stick out beyond the padding
 
   size_t rank() const { return kernel.size(); }
 };

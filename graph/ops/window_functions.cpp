@@ -31,9 +31,14 @@ OpDef window_function(const char* name, const char* doc, Cosines terms) {
       .samples =
           {
               {.name = "periodic", .inputs = {known_scalar(kInt64, 17)}},
-              {.name = "symmetric", .inputs = {known_scalar(kInt32, 10)}, .attrs = attrs({{"periodic", 0}, {"output_datatype", AttrValue(kFloat64)}})},
+              {.name = "symmetric",
+               .inputs = {known_scalar(kInt32, 10)},
+               .attrs = attrs({{"periodic", 0}, {"output_datatype", AttrValue(kFloat64)}})},
               {.name = "one", .inputs = {known_scalar(kInt64, 1)}, .attrs = attrs({{"periodic", 0}})},
-              {.name = "half", .inputs = {known_scalar(kInt64, 3)}, .attrs = attrs({{"output_datatype", AttrValue(kFloat16)}}), .rtol = 1e-3},
+              {.name = "half",
+               .inputs = {known_scalar(kInt64, 3)},
+               .attrs = attrs({{"output_datatype", AttrValue(kFloat16)}}),
+               .rtol = 1e-3},
               {.name = "vector", .inputs = {known_ints({3, 4})}, .error_id = "rank-mismatch"},
           },
   };
@@ -49,7 +54,9 @@ OpDef window_function(const char* name, const char* doc, Cosines terms) {
     // In float64: the angles of long windows lose digits in float32, and this is computed once.
     const Expr points = cast(kFloat64, is_periodic(ctx.node.attrs) ? type.shape[0] : max(type.shape[0] - 1, 1));
     return {compute("window", type.shape, [&](const Indices& i) {
-      const auto cosine = [&](double turns) { return call(Intrinsic::kCos, {cast(kFloat64, i[0]) * make_const(kFloat64, turns * 2 * M_PI) / points}); };
+      const auto cosine = [&](double turns) {
+        return call(Intrinsic::kCos, {cast(kFloat64, i[0]) * make_const(kFloat64, turns * 2 * M_PI) / points});
+      };
       Expr value = make_const(kFloat64, terms.a0) + make_const(kFloat64, terms.a1) * cosine(1);
       if (terms.a2 != 0) value = value + make_const(kFloat64, terms.a2) * cosine(2);
       return cast(type.dtype, value);

@@ -88,13 +88,31 @@ bool narrow_operand(Rewriter& r, const Node& n) {
   return false;
 }
 
-/// Gather(DequantizeLinear(table), i) --> DequantizeLinear(Gather(table, i)): the table stays small, and only what is read is converted.
-bool dequantize_after_gather(Rewriter& r, const Node& n) {
-  const Node* dequantize = r.producer(n.inputs[0], "DequantizeLinear");
-  if (!dequantize || r.type(dequantize->inputs[1]).rank() != 0) return false;
-  std::vector<Value> inputs = dequantize->inputs;
-  inputs[0] = r.add(n, "Gather", {inputs[0], n.inputs[1]}, AttrMap(n.attrs));
-  return r.replace(n, r.add(n, "DequantizeLinear", inputs));
+/// Whether a value depends on no input, through at most `depth` nodes.
+bool is_of_constants(const Rewriter& r, Value v, int depth) {
+  if (!v.given() || r.constant(v)) return true;
+  const Node& node = r.graph.node(v.node);
+  if (depth == 0 || node.inputs.empty()) return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](Value input) { return is_of_constants(r, input, depth - 1); });
+}
+
+/// Gather(f(table), i) --> f(Gather(table, i)) for rows of a table of weights and elementwise f: the table stays as small as it is
+/// stored, and only the rows that are read are converted and scaled.
+bool gather_first(Rewriter& r, const Node& n) {
+  const Node& f = r.graph.node(n.inputs[0].node);
+  if (!works_by_row(f) || n.attrs.get_int("axis", 0) != 0 || !is_of_constants(r, n.inputs[0], 4)) return false;
+  const TensorType& table = f.types[0];
+  std::vector<Value> inputs;
+  for (const Value& input : f.inputs) {
+    if (!input.given() || r.type(input).rank() < table.rank()) {
+      inputs.push_back(input);
+    } else if (same_dim(r.type(input).shape[0], table.shape[0])) {
+      inputs.push_back(r.add(n, "Gather", {input, n.inputs[1]}));
+    } else {
+      return false;
+    }
+  }
+  return r.replace(n, r.add(f, f.op->name, inputs, AttrMap(f.attrs)));
 }
 
 int64_t axis_of(const Node& n, int rank, int64_t fallback) {
@@ -163,7 +181,7 @@ constexpr Rule kRules[] = {
     {"where-same", "Where", "Where(c, x, x) --> x", where_same},
     {"cast-of-cast", "Cast", "Cast(Cast(x to a wider type)) --> Cast(x)", cast_of_cast},
     {"narrow-operand", "", "Expand(x) + y --> x + y where y has the shape; a constant of equal elements is one number", narrow_operand},
-    {"dequantize-after-gather", "Gather", "Gather(DequantizeLinear(x), i) --> DequantizeLinear(Gather(x, i))", dequantize_after_gather},
+    {"gather-first", "Gather", "Gather(f(table), i) --> f(Gather(table, i)) for elementwise f of weights", gather_first},
     {"concat-of-split", "Concat", "Concat(Split(x)) --> x", concat_of_split},
     {"concat-of-concat", "Concat", "Concat(Concat(a, b), c) --> Concat(a, b, c)", concat_of_concat},
     {"split-of-concat", "Split", "Split(Concat(a, b)) --> a, b", split_of_concat},

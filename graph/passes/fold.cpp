@@ -94,7 +94,7 @@ class Folder {
     }
     for (size_t k = 0; k < node.types.size(); ++k) any_used |= used(node, k);
     if (!any_used || (out_bytes > options_.constant_limit_bytes && out_bytes > in_bytes)) return;
-    if (out_bytes > kSmallBytes && (out_bytes / kMaxGrowth > in_bytes || is_quantized_table(node))) return;
+    if (out_bytes > kSmallBytes && (out_bytes / kMaxGrowth > in_bytes || feeds_only_gathers(node))) return;
     if (node.types[0].is_static())
       if (auto data = fold_natively(node, constants)) return replace(node, 0, std::move(*data));
     const double cost = work(node, constants);
@@ -102,12 +102,15 @@ class Folder {
     evaluate(node, constants);
   }
 
-  /// A large quantised table of which rows are picked: it stays small, and the rows are converted behind the Gather.
-  bool is_quantized_table(const Node& node) const {
-    if (node.op->name != "DequantizeLinear" || !node.op->domain.empty() || graph_.type(node.inputs[1]).rank() != 0) return false;
+  /// A table of weights of which only rows are picked: converting the rows behind the Gather is less work and less memory.
+  bool feeds_only_gathers(const Node& node, int depth = 4) const {
+    if (depth == 0 || !works_by_row(node)) return false;
     const auto& uses = graph_.uses({node.id, 0});
     return std::all_of(uses.begin(), uses.end(), [&](const Graph::Use& use) {
-      return use.node >= 0 && use.input == 0 && graph_.node(use.node).op->name == "Gather";
+      if (use.node < 0) return false;
+      const Node& user = graph_.node(use.node);
+      if (user.op->name == "Gather" && user.op->domain.empty()) return use.input == 0 && user.attrs.get_int("axis", 0) == 0;
+      return feeds_only_gathers(user, depth - 1);
     });
   }
 

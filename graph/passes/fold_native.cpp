@@ -105,6 +105,48 @@ std::optional<Constant> fold_dequantize(const Node& node, const std::vector<cons
   });
 }
 
+/// The offset of each row of `shape` (all but the last axis) in an operand that broadcasts to it.
+std::vector<int64_t> row_offsets(const std::vector<int64_t>& shape, const std::vector<int64_t>& operand) {
+  const size_t rank = shape.size(), missing = rank - operand.size();
+  const std::vector<int64_t> strides = dense_strides(operand);
+  std::vector<int64_t> offsets = {0};
+  for (size_t axis = 0; axis + 1 < rank; ++axis) {
+    const int64_t step = axis < missing || operand[axis - missing] == 1 ? 0 : strides[axis - missing];
+    std::vector<int64_t> next;
+    next.reserve(offsets.size() * static_cast<size_t>(shape[axis]));
+    for (int64_t offset : offsets)
+      for (int64_t k = 0; k < shape[axis]; ++k) next.push_back(offset + k * step);
+    offsets = std::move(next);
+  }
+  return offsets;
+}
+
+/// Arithmetic on two float32 tensors: in double with one rounding, which for these operations is what float32 gives.
+template <typename Fn>
+Constant combined(const Constant& a, const Constant& b, const std::vector<int64_t>& shape, const Fn& fn) {
+  Constant result = Constant::allocate(kFloat32, shape);
+  const int64_t columns = shape.empty() ? 1 : shape.back();
+  const std::vector<int64_t> a_rows = row_offsets(shape, a.shape()), b_rows = row_offsets(shape, b.shape());
+  const int64_t a_step = a.shape().empty() || a.shape().back() == 1 ? 0 : 1, b_step = b.shape().empty() || b.shape().back() == 1 ? 0 : 1;
+  using E = FloatElement<float>;
+  auto* out = static_cast<float*>(result.mutable_data());
+  for (size_t row = 0; row < a_rows.size(); ++row)
+    for (int64_t c = 0; c < columns; ++c)
+      *out++ = static_cast<float>(fn(E::to_float(load_element<E>(a.data(), a_rows[row] + c * a_step)), E::to_float(load_element<E>(b.data(), b_rows[row] + c * b_step))));
+  return result;
+}
+
+std::optional<Constant> fold_arithmetic(const std::string& op, const std::vector<const Constant*>& inputs, const TensorType& type) {
+  if (inputs.size() != 2 || !inputs[1] || inputs[0]->dtype() != kFloat32 || inputs[1]->dtype() != kFloat32) return std::nullopt;
+  const Constant &a = *inputs[0], &b = *inputs[1];
+  const std::vector<int64_t> shape = type.static_shape();
+  if (op == "Add") return combined(a, b, shape, [](double x, double y) { return x + y; });
+  if (op == "Sub") return combined(a, b, shape, [](double x, double y) { return x - y; });
+  if (op == "Mul") return combined(a, b, shape, [](double x, double y) { return x * y; });
+  if (op == "Div") return combined(a, b, shape, [](double x, double y) { return x / y; });
+  return std::nullopt;
+}
+
 }  // namespace
 
 Constant transpose(const Constant& value, const std::vector<int64_t>& perm) {
@@ -128,7 +170,7 @@ std::optional<Constant> fold_natively(const Node& node, const std::vector<const 
   if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten" || op == "Identity") return data.with_shape(node.types[0].static_shape());
   if (op == "Cast") return fold_cast(node, data);
   if (op == "DequantizeLinear") return fold_dequantize(node, inputs);
-  if (op != "Transpose") return std::nullopt;
+  if (op != "Transpose") return inputs.size() == 2 && inputs[1] && inputs[1]->num_elements() > 0 ? fold_arithmetic(op, inputs, node.types[0]) : std::nullopt;
   std::vector<int64_t> perm = node.attrs.get_ints("perm");
   if (perm.empty())
     for (int64_t k = static_cast<int64_t>(data.shape().size()) - 1; k >= 0; --k) perm.push_back(k);

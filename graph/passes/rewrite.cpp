@@ -142,6 +142,12 @@ bool is_broadcasting(const Node& node) {
   return node.op->domain.empty() && node.types.size() == 1 && std::find(kNames.begin(), kNames.end(), node.op->name) != kNames.end();
 }
 
+bool works_by_row(const Node& node) {
+  if (!node.op->domain.empty() || node.types.size() != 1 || node.types[0].rank() < 2) return false;
+  if (node.op->name == "DequantizeLinear") return node.attrs.get_int("block_size", 0) == 0 && !node.attrs.has("axis") && node.types[0].rank() == 2;
+  return node.op->name == "Cast" || is_broadcasting(node);
+}
+
 std::optional<std::vector<int64_t>> reshape_spec(const std::vector<Expr>& from, const std::vector<Expr>& to) {
   std::vector<int64_t> spec;
   int open = -1;

@@ -67,6 +67,10 @@ int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds =
 /// Whether the operator works element by element on operands that broadcast from the right, whatever the order of axes.
 bool is_broadcasting(const Node& node);
 
+/// Whether row i of the output (axis 0 of a tensor of rank 2 or more) needs just row i of the inputs that have rows: conversions and
+/// arithmetic by elements.
+bool works_by_row(const Node& node);
+
 /// A shape as the second input of Reshape: numbers, 0 where the dim is copied from the same place of `from`, and at most one -1.
 /// Nothing when it cannot be said so.
 std::optional<std::vector<int64_t>> reshape_spec(const std::vector<Expr>& from, const std::vector<Expr>& to);

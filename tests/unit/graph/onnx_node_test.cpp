@@ -1,7 +1,7 @@
-// The operators against ONNX's own data: runs the graph interpreter over the node cases of the ONNX backend test suite, once by
-// the references and once by the compute rules. Needs TENSMITH_ONNX_DATA, the suite's folder (onnx/backend/test/data of the
-// Python package `onnx`). TENSMITH_ONNX_CASES: only cases whose name contains this. TENSMITH_ONNX_REPORT: a file to which
-// one line a case is written: pass, refused or FAIL, and why.
+// The operators against ONNX's own data: runs the graph interpreter over the node cases of the ONNX backend test suite,
+// once by the references and once by the compute rules. Needs TENSMITH_ONNX_DATA, the suite's folder
+// (onnx/backend/test/data of the Python package `onnx`). TENSMITH_ONNX_CASES: only cases whose name contains this.
+// TENSMITH_ONNX_REPORT: a file to which one line a case is written: pass, refused or FAIL, and why.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 /// Cases whose stored answers are doubtful (see tests/conformance/waivers.txt).
 const char* const kWaivers[] = {
-    // Zeros that were stored as rounding noise of float32 above the suite's tolerance; the interpreter computes in double.
+    // Zeros that were stored as rounding noise of float32 above the suite's tolerance; the interpreter computes in
+    // double.
     "test_dft_inverse",
     "test_dft_inverse_opset19",
     "test_resize_downsample_scales_linear_align_corners",
@@ -70,7 +71,8 @@ Graph import_case(const fs::path& folder, const fs::path& data, std::vector<size
   for (int k = 0; k < graph.input_size(); ++k) {
     const fs::path file = data / ("input_" + std::to_string(k) + ".pb");
     const int type = graph.input(k).type().tensor_type().elem_type();
-    const bool steers = graph.input(k).type().has_tensor_type() && (type == onnx::TensorProto::INT64 || type == onnx::TensorProto::INT32) && fs::exists(file);
+    const bool steers = graph.input(k).type().has_tensor_type() &&
+                        (type == onnx::TensorProto::INT64 || type == onnx::TensorProto::INT32) && fs::exists(file);
     if (steers) {
       onnx::TensorProto proto = read_proto(file);
       int64_t count = 1;
@@ -87,14 +89,18 @@ Graph import_case(const fs::path& folder, const fs::path& data, std::vector<size
   graph.mutable_input()->Swap(&kept);
   const std::string bytes = model.SerializeAsString();
   ImportResult result = import_onnx_bytes(bytes.data(), bytes.size(), {}, folder.string());
-  if (!result.ok()) throw Refused{result.unsupported.rows[0].id + ": " + result.unsupported.rows[0].op + ": " + result.unsupported.rows[0].why};
+  if (!result.ok())
+    throw Refused{result.unsupported.rows[0].id + ": " + result.unsupported.rows[0].op + ": " +
+                  result.unsupported.rows[0].why};
   return std::move(result.graph);
 }
 
 /// Empty when equal by the suite's rule, else the difference.
 std::string difference(const RefTensor& got, const RefTensor& want) {
   if (got.dtype != want.dtype) return "dtype " + to_string(got.dtype) + ", want " + to_string(want.dtype);
-  if (got.shape != want.shape) return "shape " + to_string(static_type(got.dtype, got.shape)) + ", want " + to_string(static_type(want.dtype, want.shape));
+  if (got.shape != want.shape)
+    return "shape " + to_string(static_type(got.dtype, got.shape)) + ", want " +
+           to_string(static_type(want.dtype, want.shape));
   for (int64_t k = 0; k < want.num_elements(); ++k) {
     const double a = got.get(k), b = want.get(k);
     const bool same = std::isnan(b) ? std::isnan(a) : a == b || std::fabs(a - b) <= 1e-7 + 1e-3 * std::fabs(b);
@@ -115,7 +121,8 @@ std::pair<Outcome, std::string> run_case(const fs::path& folder, const Interpret
     const Result<std::vector<RefTensor>> outputs = interpret(graph, std::move(inputs), options);
     if (!outputs) return {Outcome::kRefused, outputs.failure().id + ": " + outputs.failure().message};
     for (size_t k = 0; k < outputs->size(); ++k) {
-      const std::string text = difference((*outputs)[k], read_ref_tensor(data / ("output_" + std::to_string(k) + ".pb")));
+      const std::string text =
+          difference((*outputs)[k], read_ref_tensor(data / ("output_" + std::to_string(k) + ".pb")));
       if (!text.empty()) return {Outcome::kFail, "output " + std::to_string(k) + ": " + text};
     }
     return {Outcome::kPass, ""};
@@ -129,7 +136,8 @@ std::pair<Outcome, std::string> run_case(const fs::path& folder, const Interpret
 }
 
 void run_all(const InterpretOptions& options, const char* way) {
-  const std::string root = env("TENSMITH_ONNX_DATA"), only = env("TENSMITH_ONNX_CASES"), report_path = env("TENSMITH_ONNX_REPORT");
+  const std::string root = env("TENSMITH_ONNX_DATA"), only = env("TENSMITH_ONNX_CASES"),
+                    report_path = env("TENSMITH_ONNX_REPORT");
   if (root.empty()) GTEST_SKIP() << "TENSMITH_ONNX_DATA is not set";
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(fs::path(root) / "node"))
@@ -144,7 +152,11 @@ void run_all(const InterpretOptions& options, const char* way) {
     const auto [outcome, why] = run_case(folder, options);
     passed += outcome == Outcome::kPass;
     refused += outcome == Outcome::kRefused;
-    if (report.is_open()) report << (outcome == Outcome::kPass ? "pass " : outcome == Outcome::kRefused ? "refused " : "FAIL ") << name << " " << why << std::endl;
+    if (report.is_open())
+      report << (outcome == Outcome::kPass      ? "pass "
+                 : outcome == Outcome::kRefused ? "refused "
+                                                : "FAIL ")
+             << name << " " << why << std::endl;
     const bool waived = std::any_of(std::begin(kWaivers), std::end(kWaivers), [&](const char* w) { return name == w; });
     EXPECT_TRUE(waived || outcome != Outcome::kFail) << name << ": " << why;
   }

@@ -140,9 +140,16 @@ constexpr Example kAlgebra[] = {
      "%w: f32[2, 3] = Where(%a, %o, %z)\n%out: f32[2, 3] = Add(%y, %w)\n",
      "%x: bool[1, 3] = input\n%y: f32[2, 3] = input\n%o = f32[] {1.0}\n%z = f32[] {0.0}\n%t.number = bool[] {1}\n%a_3: bool[1, 3] = And(%x, %t.number) \"a\"\n"
      "%w_2: f32[1, 3] = Where(%a_3, %o, %z) \"w\"\n%out: f32[2, 3] = Add(%y, %w_2)\n"},
-    {"dequantize-after-gather",
+    {"gather-first",
      "%x: i64[2] = input\n%t = i8[2, 2] {1, 2, 3, 4}\n%s = f32[] {0.5}\n%d: f32[2, 2] = DequantizeLinear(%t, %s)\n%out: f32[2, 2] = Gather(%d, %x)\n",
-     "%x: i64[2] = input\n%t = i8[2, 2] {1, 2, 3, 4}\n%s = f32[] {0.5}\n%out_1: i8[2, 2] = Gather(%t, %x) \"out\"\n%out: f32[2, 2] = DequantizeLinear(%out_1, %s)\n"},
+     "%x: i64[2] = input\n%t = i8[2, 2] {1, 2, 3, 4}\n%s = f32[] {0.5}\n%out_1: i8[2, 2] = Gather(%t, %x) \"out\"\n%out: f32[2, 2] = DequantizeLinear(%out_1, %s) \"d\"\n"},
+    {"gather-first",
+     "%x: i64[1, 2] = input\n%t = i8[2, 2] {1, 2, 3, 4}\n%s = f32[2, 1] {0.5, 0.25}\n%z = f32[2] {1.0, 2.0}\n%c: f32[2, 2] = Cast(%t) {to = f32}\n"
+     "%m: f32[2, 2] = Mul(%c, %s)\n%a: f32[2, 2] = Add(%m, %z)\n%out: f32[1, 2, 2] = Gather(%a, %x)\n",
+     "%x: i64[1, 2] = input\n%t = i8[2, 2] {1, 2, 3, 4}\n%s = f32[2, 1] {0.5, 0.25}\n%z = f32[2] {1.0, 2.0}\n%out_4: i8[1, 2, 2] = Gather(%t, %x) \"out\"\n"
+     "%out_2: f32[1, 2, 2] = Cast(%out_4) {to = f32} \"c\"\n%out_3: f32[1, 2, 1] = Gather(%s, %x) \"out\"\n%out_1: f32[1, 2, 2] = Mul(%out_2, %out_3) \"m\"\n"
+     "%out: f32[1, 2, 2] = Add(%out_1, %z) \"a\"\n"},
+    {"gather-first", "%x: i64[2] = input\n%t: f32[2, 2] = input\n%d: f64[2, 2] = Cast(%t) {to = f64}\n%out: f64[2, 2] = Gather(%d, %x)\n", nullptr},
     {"concat-of-split", "%x: f32[2, 4] = input\n%a: f32[2, 2], %b: f32[2, 2] = Split(%x) {axis = 1, num_outputs = 2}\n%out: f32[2, 4] = Concat(%a, %b) {axis = -1}\n",
      "%x: f32[2, 4] = input\n"},
     {"concat-of-split", "%x: f32[4] = input\n%a: f32[2], %b: f32[2] = Split(%x) {num_outputs = 2}\n%out: f32[4] = Concat(%b, %a) {axis = 0}\n", nullptr},

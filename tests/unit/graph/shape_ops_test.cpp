@@ -18,7 +18,9 @@ namespace {
 class Builder {
  public:
   Var dim(const std::string& name) { return edit_.dim(name); }
-  Value input(const std::string& name, DType dtype, std::vector<Expr> shape) { return edit_.add_input(name, {dtype, std::move(shape), {}}); }
+  Value input(const std::string& name, DType dtype, std::vector<Expr> shape) {
+    return edit_.add_input(name, {dtype, std::move(shape), {}});
+  }
   Value ints(const std::vector<int64_t>& values) {
     return edit_.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values));
   }
@@ -61,7 +63,8 @@ TEST(ShapeOps, HeadsAreSplitByAShapeThatIsComputed) {
   const Value batch = b.node("Unsqueeze", {b.node("Gather", {shape, b.scalar(0)}), b.ints({0})});
   const Value seq = b.node("Slice", {shape, b.ints({1}), b.ints({-1})});
   const Value head = b.node("Div", {b.node("Gather", {shape, b.scalar(-1)}), b.scalar(12)});
-  const Value wanted = b.node("Concat", {batch, seq, b.ints({12}), b.node("Unsqueeze", {head, b.ints({0})})}, Builder::attrs({{"axis", int64_t{0}}}));
+  const Value wanted = b.node("Concat", {batch, seq, b.ints({12}), b.node("Unsqueeze", {head, b.ints({0})})},
+                              Builder::attrs({{"axis", int64_t{0}}}));
   EXPECT_EQ(b.elements(wanted), "batch, seq, 12, 64");
   const Value heads = b.node("Reshape", {x, wanted});
   EXPECT_EQ(b.type(heads), "f32[batch, seq, 12, 64]");
@@ -106,7 +109,9 @@ TEST(ShapeOps, PadsWrittenAsAMatrixAreUnderstood) {
   // What PyTorch writes for F.pad(x, (1, 2, 3, 4)).
   Builder b;
   const Value x = b.input("x", kFloat32, {1, 3, b.dim("h"), b.dim("w")});
-  const Value zeros = b.node("ConstantOfShape", {b.ints({4})}, Builder::attrs({{"value", AttrValue(Constant::from_ints(kInt64, {1}, std::vector<int64_t>{0}))}}));
+  const Value zeros =
+      b.node("ConstantOfShape", {b.ints({4})},
+             Builder::attrs({{"value", AttrValue(Constant::from_ints(kInt64, {1}, std::vector<int64_t>{0}))}}));
   const Value all = b.node("Concat", {b.ints({1, 2, 3, 4}), zeros}, Builder::attrs({{"axis", int64_t{0}}}));
   const Value pairs = b.node("Reshape", {all, b.ints({-1, 2})});
   const Value reversed = b.node("Slice", {pairs, b.ints({-1}), b.ints({INT64_MIN + 1}), b.ints({0}), b.ints({-1})});
@@ -120,8 +125,11 @@ TEST(ShapeOps, ExpandWithMinusOneReplacedBySelect) {
   Builder b;
   const Var n = b.dim("n");
   const Value x = b.input("x", kFloat32, {2, 1, 5}), like = b.input("like", kFloat32, {n});
-  const Value shape = b.node("Concat", {b.ints({-1}), b.node("Shape", {like}), b.ints({-1})}, Builder::attrs({{"axis", int64_t{0}}}));
-  const Value ones = b.node("ConstantOfShape", {b.ints({3})}, Builder::attrs({{"value", AttrValue(Constant::from_ints(kInt64, {1}, std::vector<int64_t>{1}))}}));
+  const Value shape =
+      b.node("Concat", {b.ints({-1}), b.node("Shape", {like}), b.ints({-1})}, Builder::attrs({{"axis", int64_t{0}}}));
+  const Value ones =
+      b.node("ConstantOfShape", {b.ints({3})},
+             Builder::attrs({{"value", AttrValue(Constant::from_ints(kInt64, {1}, std::vector<int64_t>{1}))}}));
   const Value minus = b.node("Mul", {ones, b.ints({-1})});
   const Value chosen = b.node("Where", {b.node("Equal", {shape, minus}), ones, shape});
   EXPECT_EQ(b.elements(chosen), "1, n, 1");
@@ -156,7 +164,8 @@ TEST(ShapeOps, ScatterIntoAKnownVector) {
 TEST(ShapeOps, WhatOnlyTheDataDecidesIsRefusedByName) {
   Builder b;
   const Value x = b.input("x", kFloat32, {4, 5}), shape = b.input("shape", kInt64, {2}), k = b.input("k", kInt64, {1});
-  for (const Value v : {b.node("Reshape", {x, shape}), b.node("NonZero", {x}), b.node("TopK", {x, k}), b.node("Expand", {x, shape}), b.node("Tile", {x, shape})}) {
+  for (const Value v : {b.node("Reshape", {x, shape}), b.node("NonZero", {x}), b.node("TopK", {x, k}),
+                        b.node("Expand", {x, shape}), b.node("Tile", {x, shape})}) {
     const auto supported = b.supports(v);
     ASSERT_FALSE(supported.ok()) << b.type(v);
     EXPECT_EQ(supported.failure().id, "dynamic-shape");
@@ -178,7 +187,8 @@ std::string reshape_text(const std::vector<Expr>& from, const std::vector<Expr>&
     index.push_back(var);
   }
   std::string text;
-  for (const Expr& e : ops::reshape_index(from, to, index)) text += (text.empty() ? "" : ", ") + to_string(simplify(e, facts));
+  for (const Expr& e : ops::reshape_index(from, to, index))
+    text += (text.empty() ? "" : ", ") + to_string(simplify(e, facts));
   return text;
 }
 
@@ -251,7 +261,8 @@ void expect_same_when_decomposed(Builder& b, const std::vector<RefTensor>& input
   ASSERT_EQ(got->size(), want->size());
   for (size_t k = 0; k < want->size(); ++k) {
     ASSERT_EQ((*got)[k].shape, (*want)[k].shape);
-    for (int64_t e = 0; e < (*want)[k].num_elements(); ++e) ASSERT_NEAR((*got)[k].get(e), (*want)[k].get(e), 1e-5) << "output " << k << " element " << e;
+    for (int64_t e = 0; e < (*want)[k].num_elements(); ++e)
+      ASSERT_NEAR((*got)[k].get(e), (*want)[k].get(e), 1e-5) << "output " << k << " element " << e;
   }
 }
 
@@ -262,20 +273,27 @@ TEST(Decompose, RecurrentLayersAreAProductAndSteps) {
     const char* direction;
     int64_t layout, linear;
   };
-  for (const Case& c : {Case{"LSTM", 4, "forward", 0, 0}, Case{"LSTM", 4, "bidirectional", 1, 0}, Case{"GRU", 3, "reverse", 0, 1},
-                        Case{"GRU", 3, "bidirectional", 0, 0}, Case{"RNN", 1, "reverse", 1, 0}}) {
+  for (const Case& c :
+       {Case{"LSTM", 4, "forward", 0, 0}, Case{"LSTM", 4, "bidirectional", 1, 0}, Case{"GRU", 3, "reverse", 0, 1},
+        Case{"GRU", 3, "bidirectional", 0, 0}, Case{"RNN", 1, "reverse", 1, 0}}) {
     SCOPED_TRACE(std::string(c.op) + " " + c.direction);
-    const int64_t steps = 4, batch = 3, size = 5, hidden = 6, directions = std::string(c.direction) == "bidirectional" ? 2 : 1;
+    const int64_t steps = 4, batch = 3, size = 5, hidden = 6,
+                  directions = std::string(c.direction) == "bidirectional" ? 2 : 1;
     Builder b;
-    const std::vector<int64_t> x = c.layout ? std::vector<int64_t>{batch, steps, size} : std::vector<int64_t>{steps, batch, size};
-    const std::vector<int64_t> state = c.layout ? std::vector<int64_t>{batch, directions, hidden} : std::vector<int64_t>{directions, batch, hidden};
+    const std::vector<int64_t> x =
+        c.layout ? std::vector<int64_t>{batch, steps, size} : std::vector<int64_t>{steps, batch, size};
+    const std::vector<int64_t> state =
+        c.layout ? std::vector<int64_t>{batch, directions, hidden} : std::vector<int64_t>{directions, batch, hidden};
     const std::vector<RefTensor> data{random(kFloat32, x, 1), random(kFloat32, {directions, c.gates * hidden, size}, 2),
-                                      random(kFloat32, {directions, c.gates * hidden, hidden}, 3), random(kFloat32, {directions, 2 * c.gates * hidden}, 4),
+                                      random(kFloat32, {directions, c.gates * hidden, hidden}, 3),
+                                      random(kFloat32, {directions, 2 * c.gates * hidden}, 4),
                                       random(kFloat32, state, 5)};
     std::vector<Value> inputs;
-    for (size_t k = 0; k < data.size(); ++k) inputs.push_back(b.input("x" + std::to_string(k), kFloat32, {data[k].shape.begin(), data[k].shape.end()}));
+    for (size_t k = 0; k < data.size(); ++k)
+      inputs.push_back(b.input("x" + std::to_string(k), kFloat32, {data[k].shape.begin(), data[k].shape.end()}));
     inputs.insert(inputs.begin() + 4, Value{});
-    AttrMap attrs = Builder::attrs({{"hidden_size", hidden}, {"direction", std::string(c.direction)}, {"layout", c.layout}});
+    AttrMap attrs =
+        Builder::attrs({{"hidden_size", hidden}, {"direction", std::string(c.direction)}, {"layout", c.layout}});
     if (c.linear) attrs.set("linear_before_reset", int64_t{1});
     const Value y = b.node(c.op, inputs, attrs, 0, 2);
     b.edit_.set_outputs({y, {y.node, 1}}, {"y", "h"});
@@ -287,7 +305,9 @@ TEST(Decompose, CompressIsAGather) {
   Builder b;
   const Value x = b.input("x", kFloat32, {3, 4});
   const Value condition = b.edit_.add_constant(Constant::from_ints(kBool, {4}, std::vector<int64_t>{0, 1, 0, 1}));
-  b.edit_.set_outputs({b.node("Compress", {x, condition}, Builder::attrs({{"axis", int64_t{1}}})), b.node("Compress", {x, condition})}, {"columns", "flat"});
+  b.edit_.set_outputs(
+      {b.node("Compress", {x, condition}, Builder::attrs({{"axis", int64_t{1}}})), b.node("Compress", {x, condition})},
+      {"columns", "flat"});
   expect_same_when_decomposed(b, {random(kFloat32, {3, 4}, 1)}, "Compress");
 }
 
