@@ -22,20 +22,25 @@ bool Adapting::input_is_empty_constant(int i) const {
 }
 
 Value Adapting::ints(const std::vector<int64_t>& values) {
-  return editor.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values), form.name + "." + std::to_string(made_++));
+  return editor.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values),
+                             form.name + "." + std::to_string(made_++));
 }
 
 Value Adapting::floats(const std::vector<double>& values, DType dtype) {
-  return editor.add_constant(Constant::from_floats(dtype, {static_cast<int64_t>(values.size())}, values), form.name + "." + std::to_string(made_++));
+  return editor.add_constant(Constant::from_floats(dtype, {static_cast<int64_t>(values.size())}, values),
+                             form.name + "." + std::to_string(made_++));
 }
 
 Value Adapting::scalar(double value, DType dtype) {
-  return editor.add_constant(Constant::from_floats(dtype, {}, std::vector<double>{value}), form.name + "." + std::to_string(made_++));
+  return editor.add_constant(Constant::from_floats(dtype, {}, std::vector<double>{value}),
+                             form.name + "." + std::to_string(made_++));
 }
 
 Value Adapting::node(const std::string& op, std::vector<Value> inputs, AttrMap attrs) {
   const OpDef* def = find_op(op);
-  if (!def) throw Refused{"unsupported-op", "it needs the operator " + op + ", which is not implemented", "rewrite the model without " + form.op};
+  if (!def)
+    throw Refused{"unsupported-op", "it needs the operator " + op + ", which is not implemented",
+                  "rewrite the model without " + form.op};
   auto added = editor.try_add(*def, std::move(inputs), std::move(attrs), form.name + "." + std::to_string(made_++));
   if (!added) throw Refused{added.failure().id, added.failure().message, "rewrite the model without " + form.op};
   return {*added, 0};
@@ -62,14 +67,15 @@ const std::vector<Adapter>& all_adapters() {
 
 bool has_adapter(const std::string& op, const std::string& domain) {
   const auto& all = all_adapters();
-  return std::any_of(all.begin(), all.end(), [&](const Adapter& adapter) { return op == adapter.op && domain == adapter.domain; });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Adapter& adapter) { return op == adapter.op && domain == adapter.domain; });
 }
 
 void adapt(Adapting& context) {
   const std::string op = context.form.op, domain = context.form.domain;
   for (const Adapter& adapter : all_adapters())
-    if (op == adapter.op && domain == adapter.domain && context.form.opset >= adapter.first_opset && context.form.opset <= adapter.last_opset &&
-        context.outputs.empty())
+    if (op == adapter.op && domain == adapter.domain && context.form.opset >= adapter.first_opset &&
+        context.form.opset <= adapter.last_opset && context.outputs.empty())
       adapter.apply(context);
 }
 
@@ -80,15 +86,18 @@ DType moved_dtype(const OpDef& op, const Adapting& context, int input) {
   const size_t place = std::min(static_cast<size_t>(input), op.inputs.size() - 1);
   const char* leader = op.inputs[place].same_type_as;
   for (size_t k = 0; leader && k < op.inputs.size(); ++k)
-    if (std::string_view(leader) == op.inputs[k].name && context.has(static_cast<int>(k))) return context.type(context.input(static_cast<int>(k))).dtype;
+    if (std::string_view(leader) == op.inputs[k].name && context.has(static_cast<int>(k)))
+      return context.type(context.input(static_cast<int>(k))).dtype;
   return kFloat32;
 }
 
 Result<Value> as_constant(const OpDef& op, const AttrSpec& spec, const AttrValue& value, Adapting& context) {
   if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return context.ints(*list);
-  if (const auto* one = std::get_if<int64_t>(&value)) return context.editor.add_constant(Constant::from_ints(kInt64, {}, std::span(one, 1)));
+  if (const auto* one = std::get_if<int64_t>(&value))
+    return context.editor.add_constant(Constant::from_ints(kInt64, {}, std::span(one, 1)));
   if (const auto* list = std::get_if<std::vector<double>>(&value)) return context.floats(*list);
-  if (const auto* one = std::get_if<double>(&value)) return context.scalar(*one, moved_dtype(op, context, spec.becomes_input));
+  if (const auto* one = std::get_if<double>(&value))
+    return context.scalar(*one, moved_dtype(op, context, spec.becomes_input));
   if (const auto* tensor = std::get_if<Constant>(&value)) return context.editor.add_constant(*tensor);
   return Failure{"bad-attribute", std::string("attribute ") + spec.name + " cannot be turned into an input"};
 }
@@ -100,8 +109,9 @@ Result<AttrValue> as_dtype(const AttrSpec& spec, const AttrValue& value) {
     if (!dtype) return dtype.failure();
     return AttrValue(*dtype);
   }
-  static const std::map<std::string, int64_t> names = {{"FLOAT", 1}, {"UINT8", 2}, {"INT8", 3}, {"UINT16", 4}, {"INT16", 5}, {"INT32", 6}, {"INT64", 7},
-                                                       {"BOOL", 9}, {"FLOAT16", 10}, {"DOUBLE", 11}, {"UINT32", 12}, {"UINT64", 13}};
+  static const std::map<std::string, int64_t> names = {{"FLOAT", 1},    {"UINT8", 2},   {"INT8", 3},    {"UINT16", 4},
+                                                       {"INT16", 5},    {"INT32", 6},   {"INT64", 7},   {"BOOL", 9},
+                                                       {"FLOAT16", 10}, {"DOUBLE", 11}, {"UINT32", 12}, {"UINT64", 13}};
   if (const auto* text = std::get_if<std::string>(&value))
     if (const auto found = names.find(*text); found != names.end()) return AttrValue(*onnx_dtype(found->second));
   return Failure{"bad-attribute", std::string("attribute ") + spec.name + ": expected the number of an element type"};
@@ -122,7 +132,9 @@ Result<void> update_attributes(const OpDef& op, Adapting& context) {
     if (!spec) {
       const auto same_name = [&, &name = name](const AttrSpec& other) { return name == other.name; };
       const bool other_version = std::any_of(op.attrs.begin(), op.attrs.end(), same_name);
-      return Failure{"unsupported-attribute", "attribute " + name + (other_version ? " does not exist in opset " + std::to_string(form.opset) : " is not known")};
+      return Failure{"unsupported-attribute",
+                     "attribute " + name +
+                         (other_version ? " does not exist in opset " + std::to_string(form.opset) : " is not known")};
     }
     if (spec->kind == AttrKind::kType) {
       // An element type of 0 (undefined) means that an optional attribute is not given.
@@ -142,12 +154,14 @@ Result<void> update_attributes(const OpDef& op, Adapting& context) {
     const AttrValue value = has ? form.attrs.all().at(spec.name) : spec.default_value;
     if (spec.becomes_input >= 0) {
       form.attrs.erase(spec.name);
-      if (context.has(spec.becomes_input)) return Failure{"bad-attribute", std::string("attribute ") + spec.name + " is also given as an input"};
+      if (context.has(spec.becomes_input))
+        return Failure{"bad-attribute", std::string("attribute ") + spec.name + " is also given as an input"};
       auto moved = as_constant(op, spec, value, context);
       if (!moved) return moved.failure();
       context.set_input(spec.becomes_input, *moved);
     } else {
-      // A form that ends: the newest one of that name may have another default, so it is written out; one without successor goes.
+      // A form that ends: the newest one of that name may have another default, so it is written out; one without
+      // successor goes.
       const auto newer = std::find_if(op.attrs.begin(), op.attrs.end(), [&](const AttrSpec& other) {
         return std::string_view(other.name) == spec.name && other.until >= 1000;
       });

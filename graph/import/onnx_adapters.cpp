@@ -8,12 +8,16 @@ namespace {
 
 constexpr int64_t kAll = 1'000'000;
 
-/// Until opset 12 these took all dims from `axis` (default 1) on as one; since 13 they work along one axis (default -1).
+/// Until opset 12 these took all dims from `axis` (default 1) on as one; since 13 they work along one axis (default
+/// -1).
 void flattening_softmax(Adapting& c) {
   const int rank = c.type(c.input(0)).rank();
   int64_t axis = c.form.attrs.get_int("axis", 1);
   if (axis < 0) axis += rank;
-  if (axis < 0 || axis > rank) throw Refused{"axis-out-of-range", "attribute axis: expected -" + std::to_string(rank) + " to " + std::to_string(rank), "correct the model"};
+  if (axis < 0 || axis > rank)
+    throw Refused{"axis-out-of-range",
+                  "attribute axis: expected -" + std::to_string(rank) + " to " + std::to_string(rank),
+                  "correct the model"};
   AttrMap last;
   last.set("axis", int64_t{-1});
   if (axis == rank - 1) {
@@ -53,7 +57,8 @@ void first_resize(Adapting& c) {
       smaller |= scales->float_at(k) < 1;
     }
     if (!scales || (larger && smaller))
-      throw Refused{"unsupported-resize", "nearest Resize of opset 10 rounds by whether it shrinks, which needs constant scales of one kind",
+      throw Refused{"unsupported-resize",
+                    "nearest Resize of opset 10 rounds by whether it shrinks, which needs constant scales of one kind",
                     "convert the model to opset 11 or later"};
     if (smaller) nearest = "ceil";
   }
@@ -74,9 +79,11 @@ void resize_without_empty_inputs(Adapting& c) {
 void batch_norm(Adapting& c) {
   for (size_t k = 1; k < c.form.output_used.size(); ++k)
     if (c.form.output_used[k])
-      throw Refused{"unsupported-training", "it gives running statistics, as in training", "export the model for inference"};
+      throw Refused{"unsupported-training", "it gives running statistics, as in training",
+                    "export the model for inference"};
   if (c.form.attrs.get_int("spatial", 1) == 0 && c.type(c.input(0)).rank() > 2)
-    throw Refused{"unsupported-attribute", "spatial = 0 (statistics for each position) is not supported", "export with opset 9 or later"};
+    throw Refused{"unsupported-attribute", "spatial = 0 (statistics for each position) is not supported",
+                  "export with opset 9 or later"};
   c.form.attrs.erase("spatial");
   c.form.num_outputs = 1;
 }
@@ -98,7 +105,8 @@ void scatter(Adapting& c) {
 
 /// k was an attribute, and now is a tensor of one element.
 void top_k(Adapting& c) {
-  if (!c.form.attrs.has("k")) throw Refused{"missing-attribute", "attribute k: expected an int, got none", "correct the model"};
+  if (!c.form.attrs.has("k"))
+    throw Refused{"missing-attribute", "attribute k: expected an int, got none", "correct the model"};
   c.set_input(1, c.ints({c.form.attrs.get_int("k", 0)}));
   c.form.attrs.erase("k");
   c.form.opset = 11;
@@ -110,7 +118,8 @@ void group_norm(Adapting& c) {
   const int64_t groups = c.form.attrs.get_int("num_groups", 0);
   const auto* channels = x.rank() > 1 ? x.shape[1].as<IntImm>() : nullptr;
   if (!channels || groups <= 0 || channels->value % groups != 0)
-    throw Refused{"shape-mismatch", "expected a fixed number of channels that num_groups divides, got " + to_string(x), "correct the model"};
+    throw Refused{"shape-mismatch", "expected a fixed number of channels that num_groups divides, got " + to_string(x),
+                  "correct the model"};
   for (int i = 1; i <= 2; ++i) {
     const Value column = c.node("Reshape", {c.input(i), c.ints({groups, 1})});
     const Value spread = c.node("Expand", {column, c.ints({groups, channels->value / groups})});
@@ -121,7 +130,9 @@ void group_norm(Adapting& c) {
 
 void grid_sample(Adapting& c) {
   const std::string mode = c.form.attrs.get_string("mode", "bilinear");
-  c.form.attrs.set("mode", mode == "bilinear" ? std::string("linear") : mode == "bicubic" ? std::string("cubic") : mode);
+  c.form.attrs.set("mode", mode == "bilinear"  ? std::string("linear")
+                           : mode == "bicubic" ? std::string("cubic")
+                                               : mode);
   c.form.opset = 20;
 }
 
@@ -140,7 +151,8 @@ void dft(Adapting& c) {
 }
 
 void first_scan(Adapting&) {
-  throw Refused{"unsupported-op", "Scan of opset 8 (with a batch axis) is not supported", "convert the model to opset 9 or later"};
+  throw Refused{"unsupported-op", "Scan of opset 8 (with a batch axis) is not supported",
+                "convert the model to opset 9 or later"};
 }
 
 /// ONNX Runtime writes this name into the default domain.
@@ -149,7 +161,9 @@ void simplified_layer_norm(Adapting& c) {
   c.form.opset = 23;
   c.form.num_outputs = 1;
   for (size_t k = 1; k < c.form.output_used.size(); ++k)
-    if (c.form.output_used[k]) throw Refused{"unsupported-output", "its second output is not supported", "export without ONNX Runtime's optimiser"};
+    if (c.form.output_used[k])
+      throw Refused{"unsupported-output", "its second output is not supported",
+                    "export without ONNX Runtime's optimiser"};
 }
 
 /// Attributes that only matter in training or as hints.
