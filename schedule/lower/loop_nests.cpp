@@ -2,6 +2,7 @@
 
 #include "schedule/lower/inline_stages.h"
 #include "schedule/lower/nest_builder.h"
+#include "schedule/primitives/helpers.h"
 
 namespace tensmith {
 
@@ -28,6 +29,10 @@ void NestBuilder::check_attachments() const {
 
 LoopFunction NestBuilder::build() {
   check_attachments();
+  // Steps that put loops into an order of their own (tile) may have moved a shifted loop into a reduction.
+  for (const StageState& s : state_.stages)
+    if (const Result<void> ok = check_shift_order(s, s.order, s.init_loop); !ok)
+      throw ScheduleError(ok.failure().id, "schedule " + state_.name + ": " + ok.failure().message + "\n" + loop_nest_text(state_));
   LoopFunction function;
   function.name = state_.name;
   function.scalars = state_.dims;

@@ -98,7 +98,10 @@ Region NestBuilder::clamp(const Region& region, const std::vector<Expr>& shape, 
     if (!can_prove(lo >= 0, facts_)) lo = max(lo, Expr(0));
     if (!can_prove(hi <= shape[d] - 1, facts_)) hi = min(hi, shape[d] - 1);
     clamped.min.push_back(short_form(lo));
-    clamped.extent.push_back(short_form(hi - lo + 1));
+    // Beyond an edge nothing is left; a negative extent would divide into pieces and multiply to a positive one.
+    Expr extent = short_form(hi - lo + 1);
+    if (!can_prove(extent >= 0, facts_)) extent = short_form(max(extent, Expr(0)));
+    clamped.extent.push_back(extent);
   }
   return clamped;
 }

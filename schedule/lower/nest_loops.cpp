@@ -139,13 +139,9 @@ Stmt NestBuilder::decide_peel(NestInstance in, const LoopRelation& r, size_t k, 
 Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
   const StageState& s = stage(in.stage);
   for (const LoopRelation& r : s.relations) {
-    if (r.kind != Kind::kSplit || r.tail != Tail::kPeel || in.decided.count(&r)) continue;
-    if (!can_peel(in, r)) {
-      in.decided.insert(&r);
-      in.guarded.insert(&r);
-    } else if (determined(in, r.outer)) {
-      return decide_peel(std::move(in), r, k, init);
-    }
+    if (r.kind != Kind::kSplit || r.tail != Tail::kPeel || in.decided.count(&r) || can_peel(in, r)) continue;
+    in.decided.insert(&r);
+    in.guarded.insert(&r);
   }
 
   const std::vector<Condition> conditions = conditions_of(in.stage);
@@ -165,6 +161,10 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
     // Lanes of a vector loop take part or not: scalar here, made a mask by the vectorizer.
     return If::make(condition, body);
   }
+
+  // Behind the conditions: an outer loop that was split again may reach beyond its last piece.
+  for (const LoopRelation& r : s.relations)
+    if (r.kind == Kind::kSplit && r.tail == Tail::kPeel && !in.decided.count(&r) && determined(in, r.outer)) return decide_peel(std::move(in), r, k, init);
 
   if (in.pending_attach >= 0) {
     const int loop = in.pending_attach;

@@ -174,6 +174,7 @@ TEST_P(LoweringRefusalTest, IsAScheduleError) {
 INSTANTIATE_TEST_SUITE_P(
     Lowering, LoweringRefusalTest,
     testing::Values(Refusal{"vectorize-extent", "dense_m", {"vectorize stage=R loop=i0"}, ""},
+                    Refusal{"shift-inside-reduction", "dense", {"split stage=C loop=i0 factor=5 outer=a inner=b tail=shift", "tile stage=C rows=a,b columns=i1 lanes=8"}, ""},
                     Refusal{"vectorize-race", "arg_max", {"vectorize stage=best loop=r0"}, ""},
                     Refusal{"vectorize-body", "dense", {"vectorize stage=R loop=i0", "vectorize stage=R loop=i1"}, ""},
                     Refusal{"unroll-limit", "large", {"unroll stage=C loop=i0", "unroll stage=C loop=i1", "unroll stage=C loop=r0", "unroll stage=R loop=i0", "unroll stage=R loop=i1"}, ""},
