@@ -28,11 +28,10 @@ constexpr Wide kInfinite = Wide{1} << 120;
 
 bool leaves_type(Wide end) { return end > -kInfinite && end < kInfinite && (end < INT64_MIN || end > INT64_MAX); }
 
-/// Bounds of a sum or product. Data may wrap around at either end, so neither end says anything when one is open; arithmetic on
-/// bounded variables that leaves 64 bits is such data.
-Range index_range(Value* v, Wide lo, Wide hi) {
-  if (v->flags & (kWildLow | kWildHigh)) return in_type(kInt64, lo, hi);
-  v->overflows = leaves_type(lo) || leaves_type(hi);
+/// Bounds of a sum or product. With `data` among its terms it may wrap around at either end, so neither end says anything when
+/// one is open; arithmetic on bounded variables that leaves 64 bits is such data.
+Range index_range(Value* v, Wide lo, Wide hi, bool data) {
+  v->overflows = data ? lo < INT64_MIN || hi > INT64_MAX : leaves_type(lo) || leaves_type(hi);
   return v->overflows ? Range() : saturated(lo, hi);
 }
 
@@ -54,9 +53,6 @@ Wide times(Wide a, Wide b) {
   if (infinite) return (a < 0) == (b < 0) ? kInfinite : -kInfinite;
   return std::clamp(a * b, -kInfinite, kInfinite);
 }
-
-/// Kinds whose residue does not depend on whether their operands' arithmetic wrapped.
-bool exact_kind(const Value* v) { return !v->is(ValueKind::kSum) && !v->is(ValueKind::kProduct); }
 
 struct WideRange {
   Wide lo, hi;
@@ -101,7 +97,7 @@ Modulus plus(Modulus a, Modulus b) {
 bool Engine::tame(Value* value) {
   if (value->is(ValueKind::kSum) || value->is(ValueKind::kProduct) || value->is(ValueKind::kRamp)) {
     analyse(value);
-    if (value->overflows) return false;
+    return !value->overflows;
   }
   if (!(value->flags & (kWildLow | kWildHigh))) return true;
   const Range r = range(value);
@@ -137,8 +133,7 @@ void Engine::analyse(Value* value) {
     if (value->dtype.is_bool() && value->known != -1) r = {value->known, value->known};
     if (value->dtype == kInt64) {
       // Data that wraps keeps no residue.
-      const bool wraps = value->overflows || ((value->flags & kWildLow) && r.lo == INT64_MIN) || ((value->flags & kWildHigh) && r.hi == INT64_MAX);
-      if (!wraps || exact_kind(value)) m = compute_modulus(value);
+      if (!value->overflows) m = compute_modulus(value);
       const Modulus& fact = value->limit_modulus;
       if (fact.modulus > 1 && m.modulus != 0 && fact.modulus > m.modulus) m = fact;
       if (m.modulus > 1) {
@@ -206,18 +201,22 @@ Range Engine::compute_range(Value* v) {
       return {v->number, v->number};
     case ValueKind::kSum: {
       Wide lo = v->number, hi = v->number;
+      bool data = false;
       for (uint32_t i = 0; i < v->count; ++i) {
+        data = data || !tame(v->kids[i]);
         const Range r = range(v->kids[i]);
         Wide a = times(low_of(type, r), v->coefficients[i]), b = times(high_of(type, r), v->coefficients[i]);
         if (a > b) std::swap(a, b);
         lo = lo <= -kInfinite || a <= -kInfinite ? -kInfinite : lo + a;
         hi = hi >= kInfinite || b >= kInfinite ? kInfinite : hi + b;
       }
-      return index_range(v, lo, hi);
+      return index_range(v, lo, hi, data);
     }
     case ValueKind::kProduct: {
       WideRange result{1, 1};
+      bool data = false;
       for (uint32_t i = 0; i < v->count;) {
+        data = data || !tame(v->kids[i]);
         uint32_t power = 1;
         while (i + power < v->count && v->kids[i + power] == v->kids[i]) ++power;
         const Range r = range(v->kids[i]);
@@ -228,7 +227,7 @@ Range Engine::compute_range(Value* v) {
         result = multiply(result, whole);
         i += power;
       }
-      return index_range(v, result.lo, result.hi);
+      return index_range(v, result.lo, result.hi, data);
     }
     case ValueKind::kOp: return range_of_op(v);
     case ValueKind::kCast: {
@@ -255,7 +254,7 @@ Range Engine::compute_range(Value* v) {
       const Wide bl = low_of(v->kids[0], base), bh = high_of(v->kids[0], base);
       const Wide lo = bl <= -kInfinite || steps.lo <= -kInfinite ? -kInfinite : bl + steps.lo;
       const Wide hi = bh >= kInfinite || steps.hi >= kInfinite ? kInfinite : bh + steps.hi;
-      return type == kInt64 ? index_range(v, lo, hi) : in_type(type, lo, hi);
+      return type == kInt64 ? index_range(v, lo, hi, !tame(v->kids[0]) || !tame(v->kids[1])) : in_type(type, lo, hi);
     }
     case ValueKind::kCall:
       if (v->op == static_cast<uint8_t>(Intrinsic::kPopCount) || v->op == static_cast<uint8_t>(Intrinsic::kLeadingZeros))

@@ -35,6 +35,7 @@ bool Engine::normalise(Linear& form) {
     if (g > 1) {
       for (Term& term : form.terms) term.coefficient /= g;
       form.constant = floor_div_int(form.constant, g);
+      form = Linear(sum(form));
       continue;
     }
     // g * q + r >= 0 <=> q + r / g >= 0, where r / g is one number.

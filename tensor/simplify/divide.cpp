@@ -169,7 +169,9 @@ Value* Engine::floor_div_by_rules(Value* a, int64_t divisor) {
       if (saves && tame(x)) return with_quotient(min_max(x->binary_op(), {operands.data(), operands.size()}));
     }
   }
-  Value* numerator = raw_sum(rest);
+  // A part of a sum may have a shorter form than it had inside.
+  Value *numerator = raw_sum(rest), *shorter = sum(rest);
+  if (shorter != numerator) return with_quotient(floor_div_constant(shorter, divisor));
   return with_quotient(settle(make_op(BinaryOp::kFloorDiv, kInt64, numerator, index(divisor))));
 }
 
@@ -241,7 +243,8 @@ Value* Engine::floor_mod_by_rules(Value* a, int64_t divisor) {
     inner.rest.add(floor_mod_constant(sum(inner.quotient), divisor / g), g);
     return inner.rest.overflow ? opaque(a) : sum(inner.rest);
   }
-  return opaque(sum(rest));
+  Value *numerator = raw_sum(rest), *shorter = sum(rest);
+  return shorter != numerator ? floor_mod_constant(shorter, divisor) : opaque(numerator);
 }
 
 Value* Engine::divide_product(Value* t, Value* m) {

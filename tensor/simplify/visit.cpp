@@ -168,6 +168,8 @@ Value* Engine::visit_let(const Let* e) {
   probe.object = static_cast<const VarNode*>(e->var.get());
   Value* result = make(probe, kids);
   result->lets = value->lets | (body->lets & ~bit);
+  // Its own variable, whose rank depends on when it was met, must not place it among terms.
+  if (body->rank >= var_value(static_cast<const VarNode*>(e->var.get()))->rank) result->rank = value->rank;
   return result;
 }
 
