@@ -11,7 +11,8 @@ namespace tensmith {
 namespace {
 
 bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return text.starts_with(prefix); });
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -37,7 +38,8 @@ struct Instruction {
 /// Words that begin with one of the letters and go on with digits: `v12`, `z3`.
 bool has_register(std::string_view operands, char letter) {
   for (size_t i = 0; i + 1 < operands.size(); ++i) {
-    const bool starts = i == 0 || !(std::isalnum(static_cast<unsigned char>(operands[i - 1])) || operands[i - 1] == '_' || operands[i - 1] == '.');
+    const bool starts = i == 0 || !(std::isalnum(static_cast<unsigned char>(operands[i - 1])) ||
+                                    operands[i - 1] == '_' || operands[i - 1] == '.');
     if (starts && operands[i] == letter && std::isdigit(static_cast<unsigned char>(operands[i + 1]))) return true;
   }
   return false;
@@ -45,8 +47,12 @@ bool has_register(std::string_view operands, char letter) {
 
 Instruction classify_x86(std::string_view name, std::string_view operands, bool has_frame_pointer) {
   Instruction result;
-  result.vector_bits = contains(operands, "%zmm") ? 512 : contains(operands, "%ymm") ? 256 : contains(operands, "%xmm") ? 128 : 0;
-  result.stack = contains(operands, "(%rsp") || (has_frame_pointer && contains(operands, "(%rbp")) || starts_with_any(name, {"push", "pop"});
+  result.vector_bits = contains(operands, "%zmm")   ? 512
+                       : contains(operands, "%ymm") ? 256
+                       : contains(operands, "%xmm") ? 128
+                                                    : 0;
+  result.stack = contains(operands, "(%rsp") || (has_frame_pointer && contains(operands, "(%rbp")) ||
+                 starts_with_any(name, {"push", "pop"});
   result.gather = starts_with_any(name, {"vgather", "vpgather"});
   result.scatter = starts_with_any(name, {"vscatter", "vpscatter"});
   if (name.starts_with("call")) result.flow = Flow::kCall;
@@ -57,7 +63,8 @@ Instruction classify_x86(std::string_view name, std::string_view operands, bool 
   }
   const bool fused = starts_with_any(name, {"vfmadd", "vfmsub", "vfnmadd", "vfnmsub"});
   if (fused && (name.ends_with("ss") || name.ends_with("sd") || name.ends_with("sh"))) result.scalar_fma = true;
-  else if (fused || starts_with_any(name, {"vpdpbusd", "vpdpbssd", "vpdpbuud", "vpdpwssd", "vdpbf16ps"})) result.fma_bits = result.vector_bits;
+  else if (fused || starts_with_any(name, {"vpdpbusd", "vpdpbssd", "vpdpbuud", "vpdpwssd", "vdpbf16ps"}))
+    result.fma_bits = result.vector_bits;
   return result;
 }
 
@@ -70,16 +77,23 @@ Instruction classify_aarch64(std::string_view name, std::string_view operands, b
   const bool vector_index = bracket != std::string_view::npos && has_register(operands.substr(bracket), 'z');
   result.gather = vector_index && name.starts_with("ld");
   result.scatter = vector_index && name.starts_with("st");
-  const auto last_operand = [&] { return strip(operands.substr(operands.rfind(',') == std::string_view::npos ? 0 : operands.rfind(',') + 1)); };
+  const auto last_operand = [&] {
+    return strip(operands.substr(operands.rfind(',') == std::string_view::npos ? 0 : operands.rfind(',') + 1));
+  };
   if (name == "bl" || name == "blr") result.flow = Flow::kCall;
   else if (name == "ret" || name == "br") result.flow = Flow::kReturn;
   else if (name == "b") result.flow = Flow::kJump, result.target = operands;
-  else if (starts_with_any(name, {"b.", "bc.", "cbz", "cbnz", "tbz", "tbnz"})) result.flow = Flow::kBranch, result.target = last_operand();
-  if (starts_with_any(name, {"fmadd", "fmsub", "fnmadd", "fnmsub"}) && result.vector_bits == 0) result.scalar_fma = true;
-  else if (starts_with_any(name, {"fmla", "fmls", "fmad", "fmsb", "sdot", "udot", "usdot", "bfdot", "smmla", "ummla", "usmmla", "bfmmla"}) &&
+  else if (starts_with_any(name, {"b.", "bc.", "cbz", "cbnz", "tbz", "tbnz"}))
+    result.flow = Flow::kBranch, result.target = last_operand();
+  if (starts_with_any(name, {"fmadd", "fmsub", "fnmadd", "fnmsub"}) && result.vector_bits == 0)
+    result.scalar_fma = true;
+  else if (starts_with_any(name, {"fmla", "fmls", "fmad", "fmsb", "sdot", "udot", "usdot", "bfdot", "smmla", "ummla",
+                                  "usmmla", "bfmmla"}) &&
            result.vector_bits)
     // Arrangements .2s, .4h and .8b fill half a register.
-    result.fma_bits = starts_with_any(operands.substr(std::min(operands.find('.'), operands.size())), {".2s", ".4h", ".8b"}) ? 64 : 128;
+    result.fma_bits =
+        starts_with_any(operands.substr(std::min(operands.find('.'), operands.size())), {".2s", ".4h", ".8b"}) ? 64
+                                                                                                               : 128;
   return result;
 }
 
@@ -111,9 +125,11 @@ struct Function {
       if (!blocks[i].code.empty()) {
         const Instruction& last = blocks[i].code.back();
         flow = last.flow;
-        if (const auto found = block_of_label.find(last.target); found != block_of_label.end()) blocks[i].next.push_back(found->second);
+        if (const auto found = block_of_label.find(last.target); found != block_of_label.end())
+          blocks[i].next.push_back(found->second);
       }
-      if (flow != Flow::kJump && flow != Flow::kReturn && i + 1 < blocks.size()) blocks[i].next.push_back(static_cast<int>(i) + 1);
+      if (flow != Flow::kJump && flow != Flow::kReturn && i + 1 < blocks.size())
+        blocks[i].next.push_back(static_cast<int>(i) + 1);
     }
   }
 };
@@ -152,9 +168,11 @@ std::vector<Function> split_functions(std::string_view text) {
       name = operands.substr(0, space);
       operands = space == std::string_view::npos ? std::string_view{} : strip(operands.substr(space));
     }
-    if (x86 ? name == "movq" && operands == "%rsp, %rbp" : (name == "mov" && operands == "x29, sp") || (name == "add" && operands.starts_with("x29, sp")))
+    if (x86 ? name == "movq" && operands == "%rsp, %rbp"
+            : (name == "mov" && operands == "x29, sp") || (name == "add" && operands.starts_with("x29, sp")))
       has_frame_pointer = true;
-    Instruction instruction = x86 ? classify_x86(name, operands, has_frame_pointer) : classify_aarch64(name, operands, has_frame_pointer);
+    Instruction instruction =
+        x86 ? classify_x86(name, operands, has_frame_pointer) : classify_aarch64(name, operands, has_frame_pointer);
     instruction.line = line_number;
     functions.back().add(instruction);
   }
@@ -219,7 +237,8 @@ AsmLoop summarise(const Function& function, int header, const std::set<int>& bod
       widest = std::max(widest, instruction.vector_bits);
     }
   }
-  const auto most = std::max_element(fmas_of_width.begin(), fmas_of_width.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::max_element(fmas_of_width.begin(), fmas_of_width.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
   loop.vector_bits = most == fmas_of_width.end() ? widest : most->first;
   for (const auto& [bits, count] : fmas_of_width)
     if (bits < loop.vector_bits) loop.narrow_fmas += count;
@@ -242,7 +261,9 @@ std::vector<AsmFunction> inspect_assembly(std::string_view text) {
     if (!has_code) continue;  // data
     const std::map<int, std::set<int>> loops = find_loops(function.blocks);
     for (const auto& [header, body] : loops) {
-      const bool innermost = std::none_of(loops.begin(), loops.end(), [&](const auto& other) { return other.first != header && body.contains(other.first); });
+      const bool innermost = std::none_of(loops.begin(), loops.end(), [&](const auto& other) {
+        return other.first != header && body.contains(other.first);
+      });
       if (innermost) report.loops.push_back(summarise(function, header, body));
     }
     for (size_t i = 0; i < report.loops.size(); ++i) {
@@ -275,7 +296,8 @@ std::vector<std::string> asm_problems(const AsmFunction& function, const AsmRequ
   if (loop->fma_share() < requirements.min_fma_share) {
     const auto percent = [](double share) { return std::to_string(static_cast<int>(share * 100 + 0.5)) + " %"; };
     problem("share of multiply-adds", "at least " + percent(requirements.min_fma_share),
-            percent(loop->fma_share()) + " (" + std::to_string(loop->fmas) + " of " + std::to_string(loop->instructions) + ")");
+            percent(loop->fma_share()) + " (" + std::to_string(loop->fmas) + " of " +
+                std::to_string(loop->instructions) + ")");
   }
   return problems;
 }

@@ -10,7 +10,8 @@ namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
 
-/// About 1 / d for d in [1, 2], never less. f32: at most 2^-17 more; cheaper than a division where its rounding is of no use.
+/// About 1 / d for d in [1, 2], never less. f32: at most 2^-17 more; cheaper than a division where its rounding is of
+/// no use.
 Expr rough_inverse(const Format& format, const Expr& d) {
   const Constants c(d.dtype());
   if (format.precision == Precision::kDouble) return c(1) / d;
@@ -49,7 +50,9 @@ TwoFactors::TwoFactors(const Format& format, const Expr& bits) {
 
 Expr TwoFactors::scale(const Expr& p) const { return p * first * second; }
 
-Expr exp_quotient(const Format& format, const Expr& r) { return fma(horner(r, format.exp), r, Constants(r.dtype())(1)); }
+Expr exp_quotient(const Format& format, const Expr& r) {
+  return fma(horner(r, format.exp), r, Constants(r.dtype())(1));
+}
 
 Expr exp_of(const Format& format, const Expr& x, int offset) {
   const Constants c(x.dtype());
@@ -75,8 +78,9 @@ Expr sigmoid(const Expr& x, bool fast) {
   const Expr numerator = select(negative, e, c(1));
   const Expr d = c(1) + e;
   if (fast && format.precision == Precision::kSingle) return numerator / d;
-  // An approximate quotient is improved once by the remainder numerator - quotient (1 + e), so that a single rounding counts in full.
-  // Its first difference is exact because the quotient is at least half the numerator: the inverse errs upwards.
+  // An approximate quotient is improved once by the remainder numerator - quotient (1 + e), so that a single rounding
+  // counts in full. Its first difference is exact because the quotient is at least half the numerator: the inverse errs
+  // upwards.
   const Expr inverse = rough_inverse(format, d);
   const Expr rough = numerator * inverse;
   const Expr e_low = fma(quotient, reduced.r, c(1) - p) * (power.first * power.second);
@@ -114,7 +118,8 @@ Expr erf(const Expr& x, bool fast) {
   const Format& format = format_of(precision);
   const Expr a = abs(x);
   if (fast && !is_double) {
-    // 1 - 2^e with e = a R(a) = n + f: (1 - 2^n) - 2^n (2^f - 1), which keeps its relative accuracy near 0. From 3.92 on that is 1.
+    // 1 - 2^e with e = a R(a) = n + f: (1 - 2^n) - 2^n (2^f - 1), which keeps its relative accuracy near 0. From 3.92
+    // on that is 1.
     const Expr limited = clamp_high(a, c(3.92));
     const Split split = split_exponent(format, limited * horner(limited, kErfFast));
     return copy_sign(fma(split.f * horner(split.f, kMinusExp2M1), split.power, c(1) - split.power), x);

@@ -3,7 +3,8 @@
 
 Usage: fit.py > coefficients.h      (needs mpmath; gmpy2 makes it several times faster)
 
-Each entry is a minimax fit in 60 digits on a dense grid, weighted so that the error counts relative to the function's value. Coefficients are rounded to their type one after the other, lowest order first, and the
+Each entry is a minimax fit in 60 digits on a dense grid, weighted so that the error counts relative to the function's
+value. Coefficients are rounded to their type one after the other, lowest order first, and the
 remaining ones are fitted again, so that the rounding of one is compensated by the rest.
 """
 import struct
@@ -54,9 +55,9 @@ class Fit:
     def solve(self, powers, rest):
         """Coefficients for `powers` that approximate the values `rest`; returns (coefficients, max error).
 
-        The linear program "smallest level that bounds every weighted error" by exchange: a basis of n + 1 points with signs, whose
-        convex combination of rows is zero; the worst point enters, the ratio test says which leaves. Unlike the exchange by
-        alternation it needs no Haar system, which x, x^2, ... on an interval around zero is not.
+        The linear program "smallest level that bounds every weighted error" by exchange: a basis of n + 1 points with
+        signs, whose convex combination of rows is zero; the worst point enters, the ratio test says which leaves.
+        Unlike the exchange by alternation it needs no Haar system, which x, x^2, ... around zero is not.
         """
         n = len(powers)
         if n == 0:
@@ -64,7 +65,8 @@ class Fit:
         rows = [[w * x**p for p in powers] for x, w in zip(self.xs, self.weights)]
         values = [w * r for w, r in zip(self.weights, rest)]
         last = len(rows) - 1
-        basis = sorted({round((1 - mp.cos(mp.pi * (i + mpf("0.3")) / (n + mpf("0.6")))) / 2 * last) for i in range(n + 1)})
+        angles = [mp.pi * (i + mpf("0.3")) / (n + mpf("0.6")) for i in range(n + 1)]
+        basis = sorted({round((1 - mp.cos(angle)) / 2 * last) for angle in angles})
         # Null vector of the basis rows gives the signs.
         a = mp.matrix(n + 1, n + 1)
         b = mp.matrix(n + 1, 1)
@@ -105,8 +107,8 @@ class Fit:
         return c, max(abs(e) for e in errors)
 
     def rounded(self, rnd, refits, tries=0):
-        """Coefficients rounded by `rnd`, and the max weighted error. After each of the first `refits` the others are fitted again;
-        for the first `tries` both neighbouring f32 are tried and the better end kept."""
+        """Coefficients rounded by `rnd`, and the max weighted error. After each of the first `refits` the others are
+        fitted again; for the first `tries` both neighbouring f32 are tried and the better end kept."""
         best = None
 
         def go(k, c, rest, got):
@@ -171,8 +173,8 @@ def polynomial(name, what, target, weight, degree, lo, hi, f32=False, tries=0):
 
 def odd_polynomial(name, what, fn, degree, bound, f32=False):
     """(fn(x) / x - 1) / t as a polynomial in t = x^2, for |x| <= bound."""
-    polynomial(name, f"({what} / x - 1) / t, t = x^2,", even_tail(fn, 1), lambda t: t * mp.sqrt(t) / fn(mp.sqrt(t)) if t else mpf(0), degree,
-               0, mpf(bound)**2, f32)
+    weight = lambda t: t * mp.sqrt(t) / fn(mp.sqrt(t)) if t else mpf(0)
+    polynomial(name, f"({what} / x - 1) / t, t = x^2,", even_tail(fn, 1), weight, degree, 0, mpf(bound)**2, f32)
 
 
 HALF_LN2 = mp.log(2) / 2
@@ -198,7 +200,9 @@ def even_tail(fn, scale):
 
     def tail(t):
         if t < mpf("1e-12"):
-            return (taylor[1] - scale) / t if taylor[1] != scale and t > 0 else taylor[3] + taylor[5] * t + taylor[7] * t * t
+            if taylor[1] != scale and t > 0:
+                return (taylor[1] - scale) / t
+            return taylor[3] + taylor[5] * t + taylor[7] * t * t
         x = mp.sqrt(t)
         return (fn(x) / x - scale) / t
     return tail
@@ -235,12 +239,13 @@ def log_table(name, degree, f32=False):
 def sin_cos_tables(suffix, sin_degree, cos_degree, f32=False):
     quarter = mp.pi / 4 * (mpf("1.006") if f32 else mpf("1.0001"))
     odd_polynomial("kSin" + suffix, "sin(x)", mp.sin, sin_degree, quarter, f32)
-    polynomial("kCos" + suffix, "(cos(x) - 1 + t/2) / t^2, t = x^2,", cos_tail, lambda t: t * t / mp.cos(mp.sqrt(t)), cos_degree, 0, quarter**2, f32)
+    polynomial("kCos" + suffix, "(cos(x) - 1 + t/2) / t^2, t = x^2,", cos_tail, lambda t: t * t / mp.cos(mp.sqrt(t)),
+               cos_degree, 0, quarter**2, f32)
 
 
 def erf_tables(suffix, split_at, bound, near_degree, far_degree, exp2_degree, f32=False):
-    polynomial("kErfNear" + suffix, "erf(x) / x - 1, t = x^2,", lambda t: erf_over_x(t) - 1, lambda t: 1 / erf_over_x(t), near_degree, 0,
-               split_at**2, f32, tries=2 if f32 else 0)
+    polynomial("kErfNear" + suffix, "erf(x) / x - 1, t = x^2,", lambda t: erf_over_x(t) - 1,
+               lambda t: 1 / erf_over_x(t), near_degree, 0, split_at**2, f32, tries=2 if f32 else 0)
     # The polynomial starts at a point where its first coefficient is a float by luck, so that close to it, where the
     # complement is large, the only error is one rounding.
     rnd = to_f32 if f32 else to_f64
@@ -248,8 +253,10 @@ def erf_tables(suffix, split_at, bound, near_degree, far_degree, exp2_degree, f3
     start = min(starts, key=lambda a: abs(rnd(mp.log(mp.erfc(a), 2)) - mp.log(mp.erfc(a), 2)))
     emit("kErfFarStart" + suffix, [start], f32, "Where the next polynomial starts.")
     polynomial("kErfFar" + suffix, "log2(erfc(start + z))", lambda z: mp.log(mp.erfc(start + z), 2),
-               lambda z: mp.log(2) * mp.erfc(start + z) / mp.erf(start + z), far_degree, split_at - start, bound - start, f32)
-    polynomial("kMinusExp2" + suffix, "-2^f", lambda f: -mpf(2)**f, lambda f: mpf(2)**-f, exp2_degree, mpf("-0.5001"), mpf("0.5001"), f32)
+               lambda z: mp.log(2) * mp.erfc(start + z) / mp.erf(start + z), far_degree, split_at - start,
+               bound - start, f32)
+    polynomial("kMinusExp2" + suffix, "-2^f", lambda f: -mpf(2)**f, lambda f: mpf(2)**-f, exp2_degree, mpf("-0.5001"),
+               mpf("0.5001"), f32)
 
 
 def f32_tables():
@@ -258,20 +265,25 @@ def f32_tables():
     log_table("kLog", 7, f32=True)
     log_table("kLogFast", 6, f32=True)
     sin_cos_tables("", 2, 2, f32=True)
-    emit("kTanhSplit", [mpf(1)], True, "tanh takes the next polynomial below this, the one after it from here on; so does kDouble.")
+    split_note = "takes the next polynomial below this, the one after it from here on; so does kDouble."
+    emit("kTanhSplit", [mpf(1)], True, "tanh " + split_note)
     odd_polynomial("kTanhNear", "tanh(x)", mp.tanh, 6, 1, f32=True)
     # 1 - tanh(a) = 2 e / (1 + e) with e = exp(-2 a).
-    polynomial("kTanhFar", "-2 / (1 + e)", lambda e: -2 / (1 + e), lambda e: e, 4, 0, mp.exp(-2) * mpf("1.0001"), f32=True)
+    polynomial("kTanhFar", "-2 / (1 + e)", lambda e: -2 / (1 + e), lambda e: e, 4, 0, mp.exp(-2) * mpf("1.0001"),
+               f32=True)
     split_at = mpf("0.875")
-    emit("kErfSplit", [split_at], True, "erf takes the next polynomial below this, the one after it from here on; so does kDouble.")
+    emit("kErfSplit", [split_at], True, "erf " + split_note)
     erf_tables("", split_at, 4, 5, 6, 6, f32=True)
     # erf(a) = 1 - 2^(a R(a)) for all a; near 0 that is as accurate as 2^f - 1.
     def slope(a):
         return mp.log(mp.erfc(a), 2) / a if a > mpf("1e-20") else -2 / mp.sqrt(mp.pi) / mp.log(2)
-    polynomial("kErfFast", "log2(erfc(a)) / a", slope,
-               lambda a: mp.log(2) * mp.erfc(a) * a / mp.erf(a) if a > mpf("1e-20") else mp.log(2) * mp.sqrt(mp.pi) / 2, 7, 0, mpf("3.92"), f32=True)
+
+    def slope_weight(a):
+        return mp.log(2) * (mp.erfc(a) * a / mp.erf(a) if a > mpf("1e-20") else mp.sqrt(mp.pi) / 2)
+    polynomial("kErfFast", "log2(erfc(a)) / a", slope, slope_weight, 7, 0, mpf("3.92"), f32=True)
     minus_exp2m1 = lambda f: (1 - mpf(2)**f) / f if f else -mp.log(2)
-    polynomial("kMinusExp2M1", "(1 - 2^f) / f", minus_exp2m1, lambda f: 1 / minus_exp2m1(f), 5, mpf("-0.5001"), mpf("0.5001"), f32=True)
+    polynomial("kMinusExp2M1", "(1 - 2^f) / f", minus_exp2m1, lambda f: 1 / minus_exp2m1(f), 5, mpf("-0.5001"),
+               mpf("0.5001"), f32=True)
     polynomial("kInverse", "1 / d", lambda d: 1 / d, lambda d: d, 3, 1, 2, f32=True)
 
 
@@ -326,9 +338,11 @@ def words(name, first_shift, count):
 
 
 def constants():
-    emit("kLn2Parts32", [cut(mp.log(2), 15), to_f32(mp.log(2) - cut(mp.log(2), 15))], True, "ln 2 as a sum; the first part has 15 bits.")
+    high = cut(mp.log(2), 15)
+    emit("kLn2Parts32", [high, to_f32(mp.log(2) - high)], True, "ln 2 as a sum; the first part has 15 bits.")
     high = cut(mp.log(2), 42)
-    emit("kLn2Parts64", [high] + split(mp.log(2) - high, 2, to_f64), False, "ln 2 as a sum; the first part has 42 bits.")
+    parts = [high] + split(mp.log(2) - high, 2, to_f64)
+    emit("kLn2Parts64", parts, False, "ln 2 as a sum; the first part has 42 bits.")
     emit("kHalfPi32", split(mp.pi / 2, 3, to_f32), True, "pi / 2 as a sum of three f32.")
     emit("kHalfPi64", split(mp.pi / 2, 3, to_f64), False, "pi / 2 as a sum of three f64.")
     words("kTurn32", 7, 4)

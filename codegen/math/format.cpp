@@ -9,10 +9,13 @@ namespace {
 
 // The first parts of ln 2 hold 15 and 42 bits: exponents have up to 9 and 11.
 constexpr Format kFormats[] = {
-    {Precision::kSingleFast, kFloat32, 23, 127, 0x1.8p23, kLn2Parts32[0], kLn2Parts32[1], -104, 89, 0x3f3504f3, kExpFast, kLogFast},
+    {Precision::kSingleFast, kFloat32, 23, 127, 0x1.8p23, kLn2Parts32[0], kLn2Parts32[1], -104, 89, 0x3f3504f3,
+     kExpFast, kLogFast},
     {Precision::kSingle, kFloat32, 23, 127, 0x1.8p23, kLn2Parts32[0], kLn2Parts32[1], -104, 89, 0x3f3504f3, kExp, kLog},
-    {Precision::kWide, kFloat64, 52, 1023, 0x1.8p52, kLn2Parts64[0], kLn2Parts64[1], -746, 710, 0x3fe6a09e667f3bcd, kExpWide, kLogWide},
-    {Precision::kDouble, kFloat64, 52, 1023, 0x1.8p52, kLn2Parts64[0], kLn2Parts64[1], -746, 710, 0x3fe6a09e667f3bcd, kExp64, kLog64},
+    {Precision::kWide, kFloat64, 52, 1023, 0x1.8p52, kLn2Parts64[0], kLn2Parts64[1], -746, 710, 0x3fe6a09e667f3bcd,
+     kExpWide, kLogWide},
+    {Precision::kDouble, kFloat64, 52, 1023, 0x1.8p52, kLn2Parts64[0], kLn2Parts64[1], -746, 710, 0x3fe6a09e667f3bcd,
+     kExp64, kLog64},
 };
 
 }  // namespace

@@ -19,14 +19,14 @@ enum class Precision : uint8_t {
 struct Format {
   Precision precision;
   DType type;
-  int mantissa_bits;      ///< stored ones: 23, 52
-  int exponent_bias;      ///< 127, 1023
-  double rounder;         ///< 1.5 * 2^mantissa_bits: adding it leaves the nearest integer in the low bits of the sum
-  double ln2_high;        ///< ln 2 with so few bits that its product with an exponent is exact
-  double ln2_low;         ///< the rest
-  double exp_low;         ///< e^x is 0 below
-  double exp_high;        ///< e^x is infinite above
-  int64_t sqrt_half_bits; ///< the bits of sqrt(1/2)
+  int mantissa_bits;       ///< stored ones: 23, 52
+  int exponent_bias;       ///< 127, 1023
+  double rounder;          ///< 1.5 * 2^mantissa_bits: adding it leaves the nearest integer in the low bits of the sum
+  double ln2_high;         ///< ln 2 with so few bits that its product with an exponent is exact
+  double ln2_low;          ///< the rest
+  double exp_low;          ///< e^x is 0 below
+  double exp_high;         ///< e^x is infinite above
+  int64_t sqrt_half_bits;  ///< the bits of sqrt(1/2)
   std::span<const double> exp;  ///< (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2
   std::span<const double> log;  ///< (log(1 + f) - f + f^2/2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)]
 };

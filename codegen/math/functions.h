@@ -1,8 +1,8 @@
 /// Elementwise functions of f32 and f64 in any number of lanes, as loop IR without calls.
 ///
-/// Each takes leaves (variables or constants) and gives an expression that uses them; `share` names what occurs twice. All keep
-/// NaN, infinities, signed zeros and subnormals. Measured maxima in ulp, against exact values (f32: over all inputs, except pow):
-/// see README.md.
+/// Each takes leaves (variables or constants) and gives an expression that uses them; `share` names what occurs twice.
+/// All keep NaN, infinities, signed zeros and subnormals. Measured maxima in ulp, against exact values (f32: over all
+/// inputs, except pow): see README.md.
 #pragma once
 
 #include "codegen/math/format.h"

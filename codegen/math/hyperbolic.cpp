@@ -1,4 +1,5 @@
-// sinh, cosh, asinh, acosh, atanh. f32 is computed in f64 with short polynomials: these are rare, and the result is right to half an ulp.
+// sinh, cosh, asinh, acosh, atanh. f32 is computed in f64 with short polynomials: these are rare, and the result is
+// right to half an ulp.
 #include <limits>
 
 #include "codegen/math/coefficients.h"
@@ -34,7 +35,8 @@ Expr far_asinh(const Expr& a, Precision precision) {
   const Expr large = a > c(0x1p28);
   const Expr s = sqrt(fma(a, a, c(1)));
   const Expr argument = select(large, a, a + s);
-  return log_of(format, argument, /*has_subnormals=*/false) + select(large, c(kLn2Parts64[0]), c(0)) + select(large, c(kLn2Parts64[1]), c(0));
+  return log_of(format, argument, /*has_subnormals=*/false) + select(large, c(kLn2Parts64[0]), c(0)) +
+         select(large, c(kLn2Parts64[1]), c(0));
 }
 
 }  // namespace

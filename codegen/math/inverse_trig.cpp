@@ -1,4 +1,5 @@
-// asin, acos, atan. f32 is computed in f64 with short polynomials: these are rare, and the result is right to half an ulp.
+// asin, acos, atan. f32 is computed in f64 with short polynomials: these are rare, and the result is right to half an
+// ulp.
 #include <limits>
 
 #include "codegen/math/coefficients.h"
@@ -15,8 +16,8 @@ Expr in_double(const Expr& x, const F& f) {
   return cast(kFloat32, f(cast(kFloat64, x), Precision::kWide));
 }
 
-/// For |x| above 1/2: u = sqrt((1 - |x|) / 2), whose arc sine is half the arc cosine of |x|; NaN beyond 1. For others |x|.
-/// In double the root's rounding error goes along.
+/// For |x| above 1/2: u = sqrt((1 - |x|) / 2), whose arc sine is half the arc cosine of |x|; NaN beyond 1. For others
+/// |x|. In double the root's rounding error goes along.
 struct Half {
   Expr u;
   Expr u_low;  ///< null when not needed

@@ -20,7 +20,9 @@ Expr bitcast(DType::Code code, const Expr& value) {
   return Call::make(type, Intrinsic::kBitcast, {value});
 }
 
-Expr shift(BinaryOp op, const Expr& value, int count) { return Binary::make(op, value, make_const_int(value.dtype(), count)); }
+Expr shift(BinaryOp op, const Expr& value, int count) {
+  return Binary::make(op, value, make_const_int(value.dtype(), count));
+}
 
 /// Rewrites a graph of expressions bottom-up, each node once.
 class Sharer : public Mutator {
@@ -74,7 +76,9 @@ Expr bit_or(Expr a, Expr b) { return Binary::make(BinaryOp::kOr, std::move(a), s
 Expr bit_xor(Expr a, Expr b) { return Binary::make(BinaryOp::kXor, std::move(a), std::move(b)); }
 Expr abs(Expr value) { return call(Intrinsic::kAbs, {std::move(value)}); }
 Expr sqrt(Expr value) { return call(Intrinsic::kSqrt, {std::move(value)}); }
-Expr copy_sign(Expr magnitude, Expr sign) { return call(Intrinsic::kCopySign, {std::move(magnitude), std::move(sign)}); }
+Expr copy_sign(Expr magnitude, Expr sign) {
+  return call(Intrinsic::kCopySign, {std::move(magnitude), std::move(sign)});
+}
 // minnum and maxnum give their second operand when either is NaN.
 Expr clamp_low(Expr value, Expr low) { return call(Intrinsic::kMaxNum, {std::move(low), std::move(value)}); }
 Expr clamp_high(Expr value, Expr high) { return call(Intrinsic::kMinNum, {std::move(high), std::move(value)}); }

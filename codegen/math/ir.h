@@ -50,8 +50,9 @@ Expr horner(const Expr& x, std::span<const double> c);
 /// A constant or a variable, also one broadcast: free to repeat.
 bool is_leaf(const Expr& e);
 
-/// Names every node that is used more than once by a Let around `root`, so that code generators see each value once. Nodes are
-/// told apart by identity; a Let inside (an arm that was shared by itself and must stay where it is) is not opened.
+/// Names every node that is used more than once by a Let around `root`, so that code generators see each value once.
+/// Nodes are told apart by identity; a Let inside (an arm that was shared by itself and must stay where it is) is not
+/// opened.
 Expr share(const Expr& root);
 
 }  // namespace tensmith::math

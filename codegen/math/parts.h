@@ -16,8 +16,8 @@ Reduced reduce_exp(const Format& format, const Expr& x, int bias);
 /// 2^n from bits with the format's bias; n in the range of normal numbers.
 Expr power_of_two(const Format& format, const Expr& bits);
 
-/// 2^n = first * second, from bits with twice the format's bias; n in twice the range of normal numbers. Multiplying by both in turn
-/// gives infinity where the result is too large and rounds subnormal results once.
+/// 2^n = first * second, from bits with twice the format's bias; n in twice the range of normal numbers. Multiplying by
+/// both in turn gives infinity where the result is too large and rounds subnormal results once.
 struct TwoFactors {
   TwoFactors(const Format& format, const Expr& bits);
   Expr scale(const Expr& p) const;

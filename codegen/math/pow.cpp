@@ -32,8 +32,8 @@ Sum two_product(const Expr& a, const Expr& b) {
   return {p, fma(a, b, -p)};
 }
 
-/// log(a) of f64 within 2^-66 or so, relatively: with s = f / (2 + f), log(1 + f) = 2s (1 + w/3 + w^2 Q(w)), w = s^2, where the first
-/// two terms and s are carried as sums; w^2 Q(w) is below 2^-12.
+/// log(a) of f64 within 2^-66 or so, relatively: with s = f / (2 + f), log(1 + f) = 2s (1 + w/3 + w^2 Q(w)), w = s^2,
+/// where the first two terms and s are carried as sums; w^2 Q(w) is below 2^-12.
 Sum log_closely(const Expr& a) {
   const Format& format = format_of(Precision::kDouble);
   const Constants c(a.dtype());
@@ -113,7 +113,8 @@ Expr pow(const Expr& x, const Expr& y) {
   const Constants w(a.dtype());
   Sum log = is_single ? Sum{log_of(format_of(Precision::kWide), a, /*has_subnormals=*/false), {}} : log_closely(a);
   log.high = select(a == w(0), w(-kInfinity), select(a < w(kInfinity), log.high, a));
-  Expr magnitude = exp_of_product(log, is_single ? cast(kFloat64, y) : y, is_single ? Precision::kWide : Precision::kDouble);
+  Expr magnitude =
+      exp_of_product(log, is_single ? cast(kFloat64, y) : y, is_single ? Precision::kWide : Precision::kDouble);
   if (is_single) magnitude = cast(kFloat32, magnitude);
   // Infinite and large y count as even integers.
   const Expr is_integer = trunc(y) == y;

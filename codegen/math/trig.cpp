@@ -21,7 +21,8 @@ double large_from(DType type) { return type.bits == 32 ? 0x1p16 : 0x1p26; }
 /// For |x| up to large_from. The first step is exact: its result is a multiple of 2^-24 (2^-53) below 1.
 Angle reduce_small(const Format& format, const Expr& a) {
   const Constants c(a.dtype());
-  const std::span<const double> half_pi = a.dtype().bits == 32 ? std::span<const double>(kHalfPi32) : std::span<const double>(kHalfPi64);
+  const std::span<const double> half_pi =
+      a.dtype().bits == 32 ? std::span<const double>(kHalfPi32) : std::span<const double>(kHalfPi64);
   const Expr shifted = fma(a, c(0.6366197723675814), c(format.rounder));
   const Expr n = shifted - c(format.rounder);
   const Expr first = fma(n, c(-half_pi[0]), a);
@@ -55,18 +56,20 @@ std::vector<Expr> turn_window(std::span<const uint64_t> words, const Expr& offse
     const size_t step = size_t{1} << bit, keep = count + step;
     const Expr taken = bit_and(word_number, k.integer(static_cast<int64_t>(step))) != k.integer(0);
     std::vector<Expr> next;
-    for (size_t i = 0; i < keep; ++i) next.push_back(i + step < row.size() ? select(taken, row[i + step], row[i]) : row[i]);
+    for (size_t i = 0; i < keep; ++i)
+      next.push_back(i + step < row.size() ? select(taken, row[i + step], row[i]) : row[i]);
     row = std::move(next);
   }
   const Expr shift = bit_and(offset, k.integer(63)), back = bit_xor(shift, k.integer(63));
   std::vector<Expr> window;
-  for (size_t i = 0; i < count; ++i) window.push_back(bit_or(shift_left_by(row[i], shift), shift_right_by(shift_right(row[i + 1], 1), back)));
+  for (size_t i = 0; i < count; ++i)
+    window.push_back(bit_or(shift_left_by(row[i], shift), shift_right_by(shift_right(row[i + 1], 1), back)));
   return window;
 }
 
-/// For |x| >= large_from, in fixed point: |x| = m 2^e with an integer m, and m * (2^e / (2 pi) mod 1) wraps around at a whole turn by
-/// itself. f32: a window of 96 bits of 2^e / (2 pi) leaves an error near 2^-62 turns, while the closest that a float comes to a multiple
-/// of pi/2 is 2^-30 or so. Gives the angle as f64 in `high`, within 2^-52.
+/// For |x| >= large_from, in fixed point: |x| = m 2^e with an integer m, and m * (2^e / (2 pi) mod 1) wraps around at a
+/// whole turn by itself. f32: a window of 96 bits of 2^e / (2 pi) leaves an error near 2^-62 turns, while the closest
+/// that a float comes to a multiple of pi/2 is 2^-30 or so. Gives the angle as f64 in `high`, within 2^-52.
 Angle reduce_large_single(const Expr& a) {
   const int lanes = a.dtype().lanes;
   const Constants k(kUInt64.with_lanes(lanes));
@@ -108,7 +111,8 @@ Angle reduce_large_double(const Expr& a) {
   const Expr v_low = (sum - v) + sum_low;
   // Times pi/2 in two parts.
   const Expr angle = v * c(kHalfPi64[0] * 0x1p-64);
-  const Expr angle_low = fma(v, c(kHalfPi64[0] * 0x1p-64), -angle) + fma(v, c(kHalfPi64[1] * 0x1p-64), v_low * c(kHalfPi64[0] * 0x1p-64));
+  const Expr angle_low =
+      fma(v, c(kHalfPi64[0] * 0x1p-64), -angle) + fma(v, c(kHalfPi64[1] * 0x1p-64), v_low * c(kHalfPi64[0] * 0x1p-64));
   return {as_signed(quadrant), angle, angle_low};
 }
 
@@ -153,8 +157,8 @@ Expr sine_of_quadrant(const Format& format, const Angle& angle, const Expr& sign
   return float_bits(bit_xor(int_bits(select(is_odd(angle), cosine_of(format, angle), sine_of(format, angle))), flip));
 }
 
-/// `usual` for arguments up to large_from, `large` beyond; the latter stands in a Let of its own, so that it only runs when a lane
-/// needs it. `large` gives an expression that only names x and its parameter.
+/// `usual` for arguments up to large_from, `large` beyond; the latter stands in a Let of its own, so that it only runs
+/// when a lane needs it. `large` gives an expression that only names x and its parameter.
 template <typename F>
 Expr with_large(const Expr& x, const Expr& usual, const F& large) {
   const Constants c(x.dtype());
@@ -175,7 +179,8 @@ Expr sine_or_cosine(const Expr& x, bool cosine, bool small, bool fast) {
   if (small) return usual;
   return with_large(x, usual, [&] {
     const bool single = x.dtype().bits == 32;
-    return finish(format_of(precision_of(x.dtype(), /*fast=*/false)), single ? narrow(reduce_large_single(abs(x))) : reduce_large_double(abs(x)));
+    return finish(format_of(precision_of(x.dtype(), /*fast=*/false)),
+                  single ? narrow(reduce_large_single(abs(x))) : reduce_large_double(abs(x)));
   });
 }
 
@@ -207,7 +212,8 @@ Expr tan(const Expr& x, bool small) {
   const Angle angle{int_bits(shifted), fma(n, c(-kHalfPi64[1]), fma(n, c(-kHalfPi64[0]), abs(wide))), {}};
   const Expr usual = cast(kFloat32, tangent_of(format, angle, wide));
   if (small) return usual;
-  return with_large(x, usual, [&] { return cast(kFloat32, tangent_of(format, reduce_large_single(abs(x)), cast(kFloat64, x))); });
+  return with_large(x, usual,
+                    [&] { return cast(kFloat32, tangent_of(format, reduce_large_single(abs(x)), cast(kFloat64, x))); });
 }
 
 }  // namespace tensmith::math

@@ -16,7 +16,8 @@ T rsqrt(T x) {
   return 1 / std::sqrt(x);
 }
 
-#define TS_BOTH(function) [](double x) -> double { return function(x); }, [](long double x) -> long double { return function(x); }
+#define TS_BOTH(function) \
+  [](double x) -> double { return function(x); }, [](long double x) -> long double { return function(x); }
 
 constexpr MathFunction kFunctions[] = {
     {"exp", Intrinsic::kExp, 1, TS_BOTH(std::exp), 1, 3.5, 1, -10, 10},

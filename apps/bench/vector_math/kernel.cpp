@@ -8,13 +8,15 @@ namespace {
 
 LoopFunction element_loop(Intrinsic id, int arity, DType type, int lanes) {
   const Var count("count"), i("i");
-  const Buffer in0 = make_buffer("in0", type, {count}), in1 = make_buffer("in1", type, {count}), out = make_buffer("out", type, {count});
+  const Buffer in0 = make_buffer("in0", type, {count}), in1 = make_buffer("in1", type, {count}),
+               out = make_buffer("out", type, {count});
   const Expr first = i * lanes;
   const Expr index = lanes == 1 ? first : Ramp::make(first, Expr(1), lanes);
   std::vector<Expr> args{load(in0, {index})};
   if (arity == 2) args.push_back(load(in1, {index}));
   const Expr value = arity == 0 ? args[0] : call(id, args);
-  const Stmt body = For::make(i, Expr(0), floor_div(count, Expr(lanes)), ForKind::kSerial, Store::make(out, {index}, value));
+  const Stmt body =
+      For::make(i, Expr(0), floor_div(count, Expr(lanes)), ForKind::kSerial, Store::make(out, {index}, value));
   return {"kernel", {in0, in1, out}, {count}, {out}, body, {}};
 }
 
@@ -26,7 +28,8 @@ ObjectCode build(Intrinsic id, int arity, DType type, int lanes, const Target& t
 
 }  // namespace
 
-ElementKernel::ElementKernel(Intrinsic id, int arity, DType type, int lanes, const Target& target, const CodegenOptions& options)
+ElementKernel::ElementKernel(Intrinsic id, int arity, DType type, int lanes, const Target& target,
+                             const CodegenOptions& options)
     : module_([&] {
         ObjectCode object = build(id, arity, type, lanes, target, options);
         assembly_ = object.assembly;

@@ -1,11 +1,11 @@
 // vector_math: measures the error and the speed of exp, tanh, ... as code generation writes them out.
 //
-//   vector_math [--functions exp,erf] [--type f32|f64] [--fast] [--step N] [--from X --to Y] [--samples N] [--threads N] [--target T]
-//               [--lanes N] [--speed] [--special]
+//   vector_math [--functions exp,erf] [--type f32|f64] [--fast] [--step N] [--from X --to Y] [--samples N]
+//               [--threads N] [--target T] [--lanes N] [--speed] [--special]
 //
-// f32: every N-th of the 2^32 inputs (default: all of them, about a minute a function on two cores) against double, or only those from
-// X to Y (both positive); f64 and pow: random arguments against long double. --speed only times; --special prints a table of special values. Exit code 4 when a function errs by
-// more than codegen/math promises.
+// f32: every N-th of the 2^32 inputs (default: all of them, about a minute a function on two cores) against double, or
+// only those from X to Y (both positive); f64 and pow: random arguments against long double. --speed only times;
+// --special prints a table of special values. Exit code 4 when a function errs by more than codegen/math promises.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -50,7 +50,9 @@ Options parse(int argc, char** argv) {
     else if (flag == "--speed") o.speed_only = true;
     else if (flag == "--special") o.special = true;
     else {
-      TS_USER_CHECK(i + 1 < argc, "bad-usage") << "vector_math: " << flag << ": expected a known flag and its value; see the head of apps/bench/vector_math/main.cpp";
+      TS_USER_CHECK(i + 1 < argc, "bad-usage")
+          << "vector_math: " << flag
+          << ": expected a known flag and its value; see the head of apps/bench/vector_math/main.cpp";
       const std::string value = argv[++i];
       if (flag == "--functions") o.functions = value;
       else if (flag == "--type") o.is_double = value == "f64";
@@ -61,7 +63,9 @@ Options parse(int argc, char** argv) {
       else if (flag == "--threads") o.threads = std::max(1, std::stoi(value));
       else if (flag == "--lanes") o.lanes = std::stoi(value);
       else if (flag == "--target") o.target = value;
-      else throw UserError("bad-usage", "vector_math: " + flag + ": expected a known flag; see the head of apps/bench/vector_math/main.cpp");
+      else
+        throw UserError("bad-usage", "vector_math: " + flag +
+                                         ": expected a known flag; see the head of apps/bench/vector_math/main.cpp");
     }
   }
   return o;
@@ -161,17 +165,20 @@ Worst<double> random_doubles(const MathFunction& f, const ElementKernel& kernel,
     auto block = std::make_unique<Block<double>>();
     RandomNumbers<double> random(1 + thread);
     for (int64_t done = 0; done < o.samples / o.threads; done += kBlock) {
-      for (double& x : block->x) x = f.low >= 0 ? std::fabs(random.any()) + (f.low >= 1 ? random.uniform() : 0) : random.any();
+      for (double& x : block->x)
+        x = f.low >= 0 ? std::fabs(random.any()) + (f.low >= 1 ? random.uniform() : 0) : random.any();
       kernel(block->x, block->y, block->out, kBlock);
       for (int64_t i = 0; i < kBlock; ++i)
-        worst->take(ulp_error(block->out[i], f.exact_long(static_cast<long double>(block->x[i]))), block->x[i], 0, block->out[i]);
+        worst->take(ulp_error(block->out[i], f.exact_long(static_cast<long double>(block->x[i]))), block->x[i], 0,
+                    block->out[i]);
     }
   });
 }
 
 template <typename T>
 double pow_error(T got, T x, T y) {
-  if constexpr (sizeof(T) == 4) return ulp_error(got, static_cast<double>(std::pow(static_cast<long double>(x), static_cast<long double>(y))));
+  if constexpr (sizeof(T) == 4)
+    return ulp_error(got, static_cast<double>(std::pow(static_cast<long double>(x), static_cast<long double>(y))));
   else return ulp_error(got, std::pow(static_cast<long double>(x), static_cast<long double>(y)));
 }
 
@@ -185,11 +192,14 @@ Worst<T> random_powers(const ElementKernel& kernel, const Options& o) {
       for (int64_t i = 0; i < kBlock; ++i) {
         T &x = block->x[i], &y = block->y[i];
         x = std::fabs(random.any()), y = random.any();
-        if (i % 2) y = static_cast<T>((random.uniform() * 2 - 1) * span / std::log(static_cast<double>(x)));  // results of every size
+        if (i % 2)
+          y = static_cast<T>((random.uniform() * 2 - 1) * span /
+                             std::log(static_cast<double>(x)));  // results of every size
         if (i % 16 == 0) x = -x, y = std::nearbyint(y);
       }
       kernel(block->x, block->y, block->out, kBlock);
-      for (int64_t i = 0; i < kBlock; ++i) worst->take(pow_error(block->out[i], block->x[i], block->y[i]), block->x[i], block->y[i], block->out[i]);
+      for (int64_t i = 0; i < kBlock; ++i)
+        worst->take(pow_error(block->out[i], block->x[i], block->y[i]), block->x[i], block->y[i], block->out[i]);
     }
   });
 }
@@ -217,12 +227,14 @@ double seconds_per_element(const ElementKernel& kernel, double low, double high)
   auto block = std::make_unique<Block<T>>();
   std::mt19937 random(1);
   std::uniform_real_distribution<double> in_range(low, high);
-  for (int64_t i = 0; i < kCount; ++i) block->x[i] = static_cast<T>(in_range(random)), block->y[i] = static_cast<T>(in_range(random));
+  for (int64_t i = 0; i < kCount; ++i)
+    block->x[i] = static_cast<T>(in_range(random)), block->y[i] = static_cast<T>(in_range(random));
   double best = 1;
   for (int round = 0; round < 500; ++round) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 4; ++i) kernel(block->x, block->y, block->out, kCount);
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / (4 * kCount));
+    best =
+        std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / (4 * kCount));
   }
   return best;
 }
@@ -230,8 +242,19 @@ double seconds_per_element(const ElementKernel& kernel, double low, double high)
 template <typename T>
 void print_special_values(const MathFunction& f, const ElementKernel& kernel) {
   using Limits = std::numeric_limits<T>;
-  const T numbers[] = {0, -T(0), 1, -1, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min(), -Limits::denorm_min(),
-                       Limits::min(), -Limits::min(), Limits::max(), -Limits::max()};
+  const T numbers[] = {0,
+                       -T(0),
+                       1,
+                       -1,
+                       Limits::infinity(),
+                       -Limits::infinity(),
+                       Limits::quiet_NaN(),
+                       Limits::denorm_min(),
+                       -Limits::denorm_min(),
+                       Limits::min(),
+                       -Limits::min(),
+                       Limits::max(),
+                       -Limits::max()};
   auto block = std::make_unique<Block<T>>();
   for (const T y : numbers) {
     for (size_t i = 0; i < std::size(numbers); ++i) block->x[i] = numbers[i], block->y[i] = y;
@@ -252,7 +275,8 @@ bool report(const MathFunction& f, const Options& o, const Target& target) {
   const CodegenOptions options{.fast_math = o.fast};
   const ElementKernel kernel(f.id, f.arity, type, lanes, target, options), copy(f.id, 0, type, lanes, target, options);
   if (o.special) print_special_values<T>(f, kernel);
-  const double cycle = cycle_seconds(), time = seconds_per_element<T>(kernel, f.low, f.high), base = seconds_per_element<T>(copy, f.low, f.high);
+  const double cycle = cycle_seconds(), time = seconds_per_element<T>(kernel, f.low, f.high),
+               base = seconds_per_element<T>(copy, f.low, f.high);
   std::printf("%-8s %s%s  %7.3f ns", f.name, to_string(type).c_str(), o.fast ? " fast" : "", time * 1e9);
   if (cycle > 0) std::printf("  %6.2f cycles/%d (copy %.2f)", time * 16 / cycle, 16, base * 16 / cycle);
   bool good = true;
@@ -265,8 +289,8 @@ bool report(const MathFunction& f, const Options& o, const Target& target) {
     good = worst.ulp <= limit;
     std::printf("  max %.4f ulp at %a", worst.ulp, static_cast<double>(worst.x));
     if (f.arity == 2) std::printf(", %a", static_cast<double>(worst.y));
-    std::printf(" (got %a); %lld of %lld over 1%s", static_cast<double>(worst.got), static_cast<long long>(worst.over_one),
-                static_cast<long long>(worst.count), good ? "" : "  TOO LARGE");
+    std::printf(" (got %a); %lld of %lld over 1%s", static_cast<double>(worst.got),
+                static_cast<long long>(worst.over_one), static_cast<long long>(worst.count), good ? "" : "  TOO LARGE");
   }
   std::printf("\n");
   std::fflush(stdout);
@@ -279,7 +303,8 @@ int run(int argc, char** argv) {
   if (!target.ok()) throw UserError(target.failure().id, target.failure().message);
   bool good = true;
   for (const MathFunction& f : math_functions()) {
-    if (!o.functions.empty() && ("," + o.functions + ",").find("," + std::string(f.name) + ",") == std::string::npos) continue;
+    if (!o.functions.empty() && ("," + o.functions + ",").find("," + std::string(f.name) + ",") == std::string::npos)
+      continue;
     good &= o.is_double ? report<double>(f, o, target.value()) : report<float>(f, o, target.value());
   }
   return good ? 0 : exit_code(ErrorKind::kMismatch);

@@ -35,7 +35,8 @@ TEST(AsmGuard, PassesACleanTile) {
   EXPECT_EQ(loop.stack_references, 0);
   EXPECT_EQ(loop.last_line - loop.first_line, 17);
   EXPECT_EQ(problems_of(snippets::kGood, {.vector_bits = 256, .min_fma_share = 0.4}), "");
-  EXPECT_EQ(problems_of(snippets::kGood, {.vector_bits = 256}), "hot loop .LBB0_1: share of multiply-adds: expected at least 50 %, got 44 % (8 of 18)\n");
+  EXPECT_EQ(problems_of(snippets::kGood, {.vector_bits = 256}),
+            "hot loop .LBB0_1: share of multiply-adds: expected at least 50 %, got 44 % (8 of 18)\n");
 }
 
 TEST(AsmGuard, FindsSpills) {
@@ -45,7 +46,8 @@ TEST(AsmGuard, FindsSpills) {
 }
 
 TEST(AsmGuard, FindsVectorsSplitInHalves) {
-  EXPECT_EQ(problems_of(snippets::kHalves, {.vector_bits = 512}), "hot loop .LBB0_1: vector width: expected 512 bits, got 256\n");
+  EXPECT_EQ(problems_of(snippets::kHalves, {.vector_bits = 512}),
+            "hot loop .LBB0_1: vector width: expected 512 bits, got 256\n");
   EXPECT_EQ(problems_of(snippets::kHalves, {}), "");
 }
 
@@ -69,7 +71,9 @@ TEST(AsmGuard, FindsGathersAndTheHotLoopAmongSeveral) {
   ASSERT_NE(f.hot_loop(), nullptr);
   EXPECT_EQ(f.hot_loop()->gathers, 1);
   EXPECT_EQ(f.hot_loop()->fmas, 1);
-  EXPECT_NE(problems_of(snippets::kGathered, {.min_fma_share = 0}).find("gathers and scatters: expected at most 0, got 1"), std::string::npos);
+  EXPECT_NE(
+      problems_of(snippets::kGathered, {.min_fma_share = 0}).find("gathers and scatters: expected at most 0, got 1"),
+      std::string::npos);
   EXPECT_EQ(problems_of(snippets::kGathered, {.min_fma_share = 0, .allow_gathers = true}), "");
 }
 
@@ -110,8 +114,8 @@ TEST(AsmGuard, TakesInnermostLoopsOnly) {
   EXPECT_TRUE(inspect_assembly("").empty());
 }
 
-/// The guard on what code generation makes: a loop of exp holds no call, no stack reference, and full vectors on every target.
-/// AArch64 has no memory operands, so a constant or two of the longer functions may come from the stack.
+/// The guard on what code generation makes: a loop of exp holds no call, no stack reference, and full vectors on every
+/// target. AArch64 has no memory operands, so a constant or two of the longer functions may come from the stack.
 TEST(AsmGuard, ElementwiseLoopsAreClean) {
   for (const char* name : {"znver3", "znver4", "sapphirerapids", "aarch64"}) {
     const Target target = Target::parse(name).value();
@@ -119,15 +123,21 @@ TEST(AsmGuard, ElementwiseLoopsAreClean) {
     const Var i("i");
     const Buffer in = make_buffer("in", kFloat32, {Expr(1024)}), out = make_buffer("out", kFloat32, {Expr(1024)});
     const Expr index = Ramp::make(i * lanes, Expr(1), lanes);
-    for (const Intrinsic id : {Intrinsic::kExp, Intrinsic::kErf, Intrinsic::kTanh, Intrinsic::kSigmoid, Intrinsic::kLog}) {
-      const Stmt body = For::make(i, Expr(0), Expr(1024 / lanes), ForKind::kSerial, Store::make(out, {index}, call(id, {load(in, {index})})));
+    for (const Intrinsic id :
+         {Intrinsic::kExp, Intrinsic::kErf, Intrinsic::kTanh, Intrinsic::kSigmoid, Intrinsic::kLog}) {
+      const Stmt body = For::make(i, Expr(0), Expr(1024 / lanes), ForKind::kSerial,
+                                  Store::make(out, {index}, call(id, {load(in, {index})})));
       CodegenOptions options;
       options.want_asm = true;
       const ObjectCode object = compile({{LoopFunction{"f", {in, out}, {}, {out}, body, {}}}}, target, options);
       const std::vector<AsmFunction> functions = inspect_assembly(object.assembly);
       ASSERT_EQ(functions.size(), 1u);
-      const AsmRequirements requirements{.vector_bits = target.vector_bits, .min_fma_share = 0.2, .max_stack_references = target.arch == "aarch64" ? 2 : 0};
-      EXPECT_EQ(asm_problems(functions[0], requirements), std::vector<std::string>()) << name << " " << intrinsic_info(id).name << "\n" << object.assembly;
+      const AsmRequirements requirements{.vector_bits = target.vector_bits,
+                                         .min_fma_share = 0.2,
+                                         .max_stack_references = target.arch == "aarch64" ? 2 : 0};
+      EXPECT_EQ(asm_problems(functions[0], requirements), std::vector<std::string>())
+          << name << " " << intrinsic_info(id).name << "\n"
+          << object.assembly;
     }
   }
 }

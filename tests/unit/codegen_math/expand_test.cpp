@@ -30,11 +30,13 @@ int count_kind(const Expr& e, NodeKind kind) {
   return count;
 }
 
-const std::set<Intrinsic> kPlain = {Intrinsic::kFma,     Intrinsic::kAbs,      Intrinsic::kSqrt,   Intrinsic::kCopySign, Intrinsic::kMinNum,
-                                    Intrinsic::kMaxNum,  Intrinsic::kBitcast,  Intrinsic::kTrunc,  Intrinsic::kReduceOr, Intrinsic::kMulHigh};
-constexpr Intrinsic kUnary[] = {Intrinsic::kExp,  Intrinsic::kLog,  Intrinsic::kTanh, Intrinsic::kErf,  Intrinsic::kSigmoid, Intrinsic::kRsqrt,
-                                Intrinsic::kSin,  Intrinsic::kCos,  Intrinsic::kTan,  Intrinsic::kAsin, Intrinsic::kAcos,    Intrinsic::kAtan,
-                                Intrinsic::kSinh, Intrinsic::kCosh, Intrinsic::kAsinh, Intrinsic::kAcosh, Intrinsic::kAtanh};
+const std::set<Intrinsic> kPlain = {Intrinsic::kFma,      Intrinsic::kAbs,    Intrinsic::kSqrt,    Intrinsic::kCopySign,
+                                    Intrinsic::kMinNum,   Intrinsic::kMaxNum, Intrinsic::kBitcast, Intrinsic::kTrunc,
+                                    Intrinsic::kReduceOr, Intrinsic::kMulHigh};
+constexpr Intrinsic kUnary[] = {
+    Intrinsic::kExp,  Intrinsic::kLog,  Intrinsic::kTanh,  Intrinsic::kErf,   Intrinsic::kSigmoid, Intrinsic::kRsqrt,
+    Intrinsic::kSin,  Intrinsic::kCos,  Intrinsic::kTan,   Intrinsic::kAsin,  Intrinsic::kAcos,    Intrinsic::kAtan,
+    Intrinsic::kSinh, Intrinsic::kCosh, Intrinsic::kAsinh, Intrinsic::kAcosh, Intrinsic::kAtanh};
 
 TEST(ExpandMath, LeavesOnlyMachineInstructions) {
   for (const DType type : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
@@ -46,7 +48,9 @@ TEST(ExpandMath, LeavesOnlyMachineInstructions) {
         for (const Expr& e : calls) {
           const Expr expanded = expand_math(e, {.fast = fast});
           EXPECT_EQ(expanded.dtype(), e.dtype());
-          for (const Intrinsic id : intrinsics_of(expanded)) EXPECT_TRUE(kPlain.contains(id)) << intrinsic_info(id).name << " in " << intrinsic_info(e.as<Call>()->id).name;
+          for (const Intrinsic id : intrinsics_of(expanded))
+            EXPECT_TRUE(kPlain.contains(id))
+                << intrinsic_info(id).name << " in " << intrinsic_info(e.as<Call>()->id).name;
         }
       }
     }
@@ -55,7 +59,8 @@ TEST(ExpandMath, LeavesOnlyMachineInstructions) {
 
 TEST(ExpandMath, ComputesArgumentsOnceAndReachesNestedCalls) {
   const Buffer b = make_buffer("b", kFloat32, {Expr(8)});
-  const Expr e = expand_math(call(Intrinsic::kExp, {call(Intrinsic::kTanh, {load(b, {Expr(3)})})}) + call(Intrinsic::kAbs, {load(b, {Expr(1)})}));
+  const Expr e = expand_math(call(Intrinsic::kExp, {call(Intrinsic::kTanh, {load(b, {Expr(3)})})}) +
+                             call(Intrinsic::kAbs, {load(b, {Expr(1)})}));
   EXPECT_EQ(count_kind(e, NodeKind::kLoad), 2);
   EXPECT_FALSE(intrinsics_of(e).contains(Intrinsic::kTanh));
   EXPECT_FALSE(intrinsics_of(e).contains(Intrinsic::kExp));
@@ -67,10 +72,12 @@ TEST(ExpandMath, RewritesStatements) {
   const Stmt body = Store::make(b, {i}, call(Intrinsic::kLog, {load(b, {i})}));
   const Stmt expanded = expand_math(For::make(i, Expr(0), Expr(8), ForKind::kSerial, body));
   bool has_log = false;
-  visit(expanded, [](const Stmt&) { return true; }, [&](const Expr& e) {
-    if (const auto* call = e.as<Call>()) has_log |= call->id == Intrinsic::kLog;
-    return true;
-  });
+  visit(
+      expanded, [](const Stmt&) { return true; },
+      [&](const Expr& e) {
+        if (const auto* call = e.as<Call>()) has_log |= call->id == Intrinsic::kLog;
+        return true;
+      });
   EXPECT_FALSE(has_log);
   // What holds no function stays the same object.
   const Stmt plain = Store::make(b, {i}, load(b, {i}) + load(b, {Expr(0)}));
@@ -83,8 +90,10 @@ TEST(ExpandMath, SmallFloatsAreComputedInSingle) {
   ASSERT_NE(e.as<Cast>(), nullptr);
   EXPECT_EQ(e.as<Cast>()->value.dtype(), kFloat32);
   // Values of f16 never need the reduction of large arguments, those of bf16 do.
-  EXPECT_FALSE(intrinsics_of(expand_math(call(Intrinsic::kSin, {Var("x", kFloat16.with_lanes(8))}))).contains(Intrinsic::kReduceOr));
-  EXPECT_TRUE(intrinsics_of(expand_math(call(Intrinsic::kSin, {Var("x", kBFloat16.with_lanes(8))}))).contains(Intrinsic::kReduceOr));
+  EXPECT_FALSE(intrinsics_of(expand_math(call(Intrinsic::kSin, {Var("x", kFloat16.with_lanes(8))})))
+                   .contains(Intrinsic::kReduceOr));
+  EXPECT_TRUE(intrinsics_of(expand_math(call(Intrinsic::kSin, {Var("x", kBFloat16.with_lanes(8))})))
+                  .contains(Intrinsic::kReduceOr));
 }
 
 TEST(ExpandMath, WithoutFmaSingleIsFusedInDouble) {
@@ -102,7 +111,8 @@ TEST(ExpandMath, ConstantExponentsAreShort) {
   const Var x("x", kFloat32.with_lanes(16));
   const auto size = [&](double y) {
     int nodes = 0;
-    visit(expand_math(call(Intrinsic::kPow, {x, make_const(x.dtype(), y)})), [&](const Expr&) { return ++nodes, true; });
+    visit(expand_math(call(Intrinsic::kPow, {x, make_const(x.dtype(), y)})),
+          [&](const Expr&) { return ++nodes, true; });
     return nodes;
   };
   for (const double y : {0.0, 1.0, 2.0, -1.0, 0.5, 3.0}) EXPECT_LT(size(y), 40) << y;
