@@ -5,8 +5,9 @@ namespace tensmith::graph {
 namespace {
 
 const char* kind_name(const AttrValue& value) {
-  static constexpr const char* kNames[] = {"an int", "a float", "a string", "a list of ints", "a list of floats", "a list of strings",
-                                           "a tensor", "an element type", "a graph"};
+  static constexpr const char* kNames[] = {"an int",         "a float",          "a string",
+                                           "a list of ints", "a list of floats", "a list of strings",
+                                           "a tensor",       "an element type",  "a graph"};
   return kNames[value.index()];
 }
 
@@ -15,7 +16,8 @@ const T* typed(const std::map<std::string, AttrValue>& values, const std::string
   const auto found = values.find(name);
   if (found == values.end()) return nullptr;
   const T* value = std::get_if<T>(&found->second);
-  TS_USER_CHECK(value, "bad-attribute") << "attribute " << name << ": expected " << expected << ", got " << kind_name(found->second);
+  TS_USER_CHECK(value, "bad-attribute") << "attribute " << name << ": expected " << expected << ", got "
+                                        << kind_name(found->second);
   return value;
 }
 
@@ -26,8 +28,12 @@ T value_or(const T* value, const T& fallback) {
 
 }  // namespace
 
-int64_t AttrMap::get_int(const std::string& name, int64_t fallback) const { return value_or(typed<int64_t>(values_, name, "an int"), fallback); }
-double AttrMap::get_float(const std::string& name, double fallback) const { return value_or(typed<double>(values_, name, "a float"), fallback); }
+int64_t AttrMap::get_int(const std::string& name, int64_t fallback) const {
+  return value_or(typed<int64_t>(values_, name, "an int"), fallback);
+}
+double AttrMap::get_float(const std::string& name, double fallback) const {
+  return value_or(typed<double>(values_, name, "a float"), fallback);
+}
 std::string AttrMap::get_string(const std::string& name, const std::string& fallback) const {
   return value_or(typed<std::string>(values_, name, "a string"), fallback);
 }
@@ -43,7 +49,9 @@ std::vector<std::string> AttrMap::get_strings(const std::string& name) const {
 DType AttrMap::get_dtype(const std::string& name, DType fallback) const {
   return value_or(typed<DType>(values_, name, "an element type"), fallback);
 }
-const Constant* AttrMap::get_tensor(const std::string& name) const { return typed<Constant>(values_, name, "a tensor"); }
+const Constant* AttrMap::get_tensor(const std::string& name) const {
+  return typed<Constant>(values_, name, "a tensor");
+}
 std::shared_ptr<Graph> AttrMap::get_graph(const std::string& name) const {
   const auto* value = typed<std::shared_ptr<Graph>>(values_, name, "a graph");
   return value ? *value : nullptr;

@@ -30,12 +30,14 @@ Constant Constant::allocate(DType dtype, std::vector<int64_t> shape) {
   void* data = std::aligned_alloc(64, rounded ? rounded : 64);
   if (!data) throw std::bad_alloc();
   std::memset(data, 0, static_cast<size_t>(bytes));
-  return Constant(dtype, std::move(shape), std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); }), data);
+  return Constant(dtype, std::move(shape),
+                  std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); }), data);
 }
 
 Constant Constant::from_ints(DType dtype, std::vector<int64_t> shape, std::span<const int64_t> values) {
   Constant result = allocate(dtype, std::move(shape));
-  TS_CHECK(static_cast<int64_t>(values.size()) == result.num_elements()) << values.size() << " values for " << result.num_elements() << " elements";
+  TS_CHECK(static_cast<int64_t>(values.size()) == result.num_elements())
+      << values.size() << " values for " << result.num_elements() << " elements";
   with_element_type(dtype, [&]<typename E>(E) {
     auto* out = static_cast<typename E::Stored*>(result.mutable_data());
     for (size_t k = 0; k < values.size(); ++k) out[k] = E::from_int(values[k]);
@@ -45,7 +47,8 @@ Constant Constant::from_ints(DType dtype, std::vector<int64_t> shape, std::span<
 
 Constant Constant::from_floats(DType dtype, std::vector<int64_t> shape, std::span<const double> values) {
   Constant result = allocate(dtype, std::move(shape));
-  TS_CHECK(static_cast<int64_t>(values.size()) == result.num_elements()) << values.size() << " values for " << result.num_elements() << " elements";
+  TS_CHECK(static_cast<int64_t>(values.size()) == result.num_elements())
+      << values.size() << " values for " << result.num_elements() << " elements";
   with_element_type(dtype, [&]<typename E>(E) {
     auto* out = static_cast<typename E::Stored*>(result.mutable_data());
     for (size_t k = 0; k < values.size(); ++k) out[k] = E::from_float(values[k]);

@@ -15,7 +15,8 @@ namespace tensmith::graph {
 class Constant {
  public:
   Constant() = default;
-  /// Shapes: `bytes` holds the product of `shape` elements of `dtype` (bool one byte each, int4 and uint4 unpacked to one byte each).
+  /// Shapes: `bytes` holds the product of `shape` elements of `dtype` (bool one byte each, int4 and uint4 unpacked to
+  /// one byte each).
   Constant(DType dtype, std::vector<int64_t> shape, std::shared_ptr<const void> owner, const void* data);
 
   /// Zeroed storage that the maker fills through `mutable_data` before sharing it.

@@ -34,9 +34,11 @@ bool same_in_full(const TensorType& a, const TensorType& b) {
 
 }  // namespace
 
-Result<NodeId> GraphEditor::try_add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs, std::string name, int num_outputs) {
+Result<NodeId> GraphEditor::try_add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs, std::string name,
+                                    int num_outputs) {
   for (const Value& input : inputs)
-    TS_CHECK(!input.given() || (graph_.alive(input.node) && input.output < static_cast<int>(graph_.node(input.node).types.size())))
+    TS_CHECK(!input.given() ||
+             (graph_.alive(input.node) && input.output < static_cast<int>(graph_.node(input.node).types.size())))
         << op.name << " '" << name << "' reads a value that does not exist";
   while (!inputs.empty() && !inputs.back().given()) inputs.pop_back();
   auto node = std::make_unique<Node>();
@@ -58,7 +60,8 @@ NodeId GraphEditor::add(const OpDef& op, std::vector<Value> inputs, AttrMap attr
   return *added;
 }
 
-NodeId GraphEditor::add(const std::string& op, std::vector<Value> inputs, AttrMap attrs, std::string name, int num_outputs) {
+NodeId GraphEditor::add(const std::string& op, std::vector<Value> inputs, AttrMap attrs, std::string name,
+                        int num_outputs) {
   const OpDef* def = find_op(op);
   if (!def) def = find_op(op, "tensmith");
   TS_CHECK(def) << "no operator " << op;
@@ -71,7 +74,8 @@ NodeId GraphEditor::insert(std::unique_ptr<Node> node) {
   for (size_t k = 0; k < node->types.size(); ++k)
     node->output_names.push_back(free_name(k == 0 ? node->name : node->name + "." + std::to_string(k)));
   for (size_t i = 0; i < node->inputs.size(); ++i)
-    if (const Value input = node->inputs[i]; input.given()) graph_.uses_[input.node][input.output].push_back({id, static_cast<int>(i)});
+    if (const Value input = node->inputs[i]; input.given())
+      graph_.uses_[input.node][input.output].push_back({id, static_cast<int>(i)});
   graph_.nodes_.push_back(std::move(node));
   graph_.uses_.push_back(std::move(uses));
   ++graph_.alive_;
@@ -94,7 +98,8 @@ Value GraphEditor::add_input(const std::string& name, TensorType type) {
   for (const Expr& dim : type.shape)
     visit(dim, [&](const Expr& e) {
       const auto same = [&](const Var& known) { return known.same_as(e); };
-      if (const auto* var = e.as<VarNode>(); var && std::none_of(graph_.dims.begin(), graph_.dims.end(), same)) graph_.dims.push_back(Var(var));
+      if (const auto* var = e.as<VarNode>(); var && std::none_of(graph_.dims.begin(), graph_.dims.end(), same))
+        graph_.dims.push_back(Var(var));
       return true;
     });
   node->types = {std::move(type)};
@@ -119,7 +124,8 @@ Var GraphEditor::dim(const std::string& name) {
 void GraphEditor::replace_uses(Value from, Value to) {
   if (from == to) return;
   TS_CHECK(same_type(graph_.type(from), graph_.type(to)))
-      << graph_.value_name(from) << " of " << to_string(graph_.type(from)) << " replaced by " << to_string(graph_.type(to));
+      << graph_.value_name(from) << " of " << to_string(graph_.type(from)) << " replaced by "
+      << to_string(graph_.type(to));
   replace_uses_retyped(from, to);
 }
 
@@ -141,7 +147,8 @@ void GraphEditor::replace_uses_retyped(Value from, Value to) {
 void GraphEditor::remove_use(Value value, Graph::Use use) {
   if (!value.given()) return;
   auto& list = graph_.uses_[value.node][value.output];
-  const auto found = std::find_if(list.begin(), list.end(), [&](const Graph::Use& u) { return u.node == use.node && u.input == use.input; });
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const Graph::Use& u) { return u.node == use.node && u.input == use.input; });
   TS_CHECK(found != list.end()) << "use of " << graph_.value_name(value) << " is not recorded";
   list.erase(found);
 }
@@ -223,7 +230,8 @@ void GraphEditor::bind_dims(const std::map<std::string, int64_t>& sizes) {
     if (std::any_of(graph_.dims.begin(), graph_.dims.end(), known)) continue;
     std::string names;
     for (const Var& dim : graph_.dims) names += (names.empty() ? "" : ", ") + dim.name();
-    TS_USER_CHECK(false, "unknown-dim") << "dim " << name << ": expected one of " << (names.empty() ? "none (all sizes are fixed)" : names);
+    TS_USER_CHECK(false, "unknown-dim") << "dim " << name << ": expected one of "
+                                        << (names.empty() ? "none (all sizes are fixed)" : names);
   }
   if (!map.empty()) substitute_dims(map);
 }

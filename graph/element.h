@@ -4,9 +4,9 @@
 #include <cstring>
 #include <limits>
 
-#include "runtime/base/half.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/error.h"
+#include "runtime/base/half.h"
 
 namespace tensmith::graph {
 
@@ -94,7 +94,8 @@ typename E::Stored load_element(const void* data, int64_t index) {
   return value;
 }
 
-/// Calls `fn` with an object of the element type that belongs to `dtype`: `with_element_type(t, [&]<typename E>(E) { ... })`.
+/// Calls `fn` with an object of the element type that belongs to `dtype`: `with_element_type(t, [&]<typename E>(E) {
+/// ... })`.
 template <typename Fn>
 decltype(auto) with_element_type(DType dtype, Fn&& fn) {
   using Code = DType::Code;

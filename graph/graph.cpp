@@ -14,7 +14,8 @@ const Constant* Graph::constant(Value v) const {
 const std::vector<Graph::Use>& Graph::uses(Value v) const { return uses_.at(v.node).at(v.output); }
 
 std::vector<NodeId> Graph::topological_order() const {
-  // Depth first from the lowest id on, without recursion: in a graph whose producers come first this keeps the order of ids.
+  // Depth first from the lowest id on, without recursion: in a graph whose producers come first this keeps the order of
+  // ids.
   std::vector<NodeId> order;
   order.reserve(static_cast<size_t>(alive_));
   std::vector<uint8_t> state(nodes_.size(), 0);  // 1: on the stack, 2: done

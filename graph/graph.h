@@ -19,13 +19,15 @@ namespace tensmith::graph {
 struct OpDef;
 class Graph;
 
-/// Element type and shape of a value. A dim is an index expression: a constant, a symbolic variable, or arithmetic over them.
+/// Element type and shape of a value. A dim is an index expression: a constant, a symbolic variable, or arithmetic over
+/// them.
 struct TensorType {
   DType dtype;
   std::vector<Expr> shape;
-  /// For small integer or bool tensors (at most 64 elements, row-major) whose elements are known as expressions over symbolic
-  /// dims: the elements, each a kInt64 expression (a bool is 0 or 1). This is how Shape -> Gather -> Concat -> Reshape chains are
-  /// understood. Empty: unknown (or no elements).
+  /// For small tensors (at most 64 elements, row-major) whose elements are known as expressions over
+  /// symbolic dims: the elements, each a kInt64 expression (a bool is 0 or 1). This is how Shape -> Gather -> Concat ->
+  /// Reshape chains are understood. Floats are followed too, since exporters scale sizes in floating point: whole numbers
+  /// as kInt64 expressions, others as FloatImm. Empty: unknown (or no elements).
   std::vector<Expr> value;
 
   int rank() const { return static_cast<int>(shape.size()); }
@@ -45,8 +47,8 @@ bool same_type(const TensorType& a, const TensorType& b);
 TensorType static_type(DType dtype, const std::vector<int64_t>& shape);
 
 /// An attribute: int, float, string, lists of them, tensor, element type, or a subgraph (If, Loop, Scan).
-using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>,
-                               Constant, DType, std::shared_ptr<Graph>>;
+using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                               std::vector<std::string>, Constant, DType, std::shared_ptr<Graph>>;
 
 /// Attributes by name with typed access.
 class AttrMap {
@@ -89,7 +91,7 @@ struct Value {
 struct Node {
   NodeId id = -1;
   const OpDef* op = nullptr;
-  std::string name;                       ///< as in the model, or made unique; for messages
+  std::string name;  ///< as in the model, or made unique; for messages
   std::vector<Value> inputs;
   AttrMap attrs;
   std::vector<TensorType> types;          ///< one per output
@@ -100,10 +102,10 @@ struct Node {
 class Graph {
  public:
   std::string name;
-  std::vector<NodeId> inputs;    ///< Input nodes in the caller's order
-  std::vector<Value> outputs;    ///< in the caller's order
+  std::vector<NodeId> inputs;  ///< Input nodes in the caller's order
+  std::vector<Value> outputs;  ///< in the caller's order
   std::vector<std::string> output_names;
-  std::vector<Var> dims;         ///< symbolic dims of the inputs, in order of appearance
+  std::vector<Var> dims;  ///< symbolic dims of the inputs, in order of appearance
 
   const Node& node(NodeId id) const { return *nodes_.at(id); }
   bool alive(NodeId id) const { return id >= 0 && id < static_cast<NodeId>(nodes_.size()) && nodes_[id] != nullptr; }
@@ -132,8 +134,8 @@ class Graph {
  private:
   friend class GraphEditor;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::vector<std::vector<std::vector<Use>>> uses_;  // by node, output
-  std::unordered_set<std::string> value_names_;      // of all alive outputs
+  std::vector<std::vector<std::vector<Use>>> uses_;   // by node, output
+  std::unordered_set<std::string> value_names_;       // of all alive outputs
   std::unordered_map<std::string, int> next_suffix_;  // where the search for a free name goes on
   int64_t alive_ = 0;
 };
@@ -144,20 +146,23 @@ class GraphEditor {
   explicit GraphEditor(Graph& graph) : graph_(graph) {}
   const Graph& graph() const { return graph_; }
 
-  /// Adds a node and infers its types. `num_outputs` is how many outputs are asked for (InferContext::num_outputs); -1: the fewest
-  /// that the operator has. Errors: UserError (UnsupportedError for ids that start with "unsupported-" or "dynamic-") naming the node
-  /// when the operator's rule refuses; the graph is then as before.
-  NodeId add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {}, int num_outputs = -1);
+  /// Adds a node and infers its types. `num_outputs` is how many outputs are asked for (InferContext::num_outputs); -1:
+  /// the fewest that the operator has. Errors: UserError (UnsupportedError for ids that start with "unsupported-" or
+  /// "dynamic-") naming the node when the operator's rule refuses; the graph is then as before.
+  NodeId add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {},
+             int num_outputs = -1);
   /// The same by operator name (domain "" and the internal ones); for passes and tests.
-  NodeId add(const std::string& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {}, int num_outputs = -1);
+  NodeId add(const std::string& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {},
+             int num_outputs = -1);
   /// The same without throwing. Errors: a Failure with the rule's id and the full text.
-  Result<NodeId> try_add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {}, int num_outputs = -1);
+  Result<NodeId> try_add(const OpDef& op, std::vector<Value> inputs, AttrMap attrs = {}, std::string name = {},
+                         int num_outputs = -1);
   Value add_input(const std::string& name, TensorType type);
   Value add_constant(Constant value, const std::string& name = {});
   /// All uses of `from`, graph outputs included, become uses of `to`. Errors: InternalError when the types differ.
   void replace_uses(Value from, Value to);
-  /// The same for a value whose type is better known (a size that only the data decided, a branch that is taken): the types of what
-  /// follows are inferred again. Errors: those of the type rules.
+  /// The same for a value whose type is better known (a size that only the data decided, a branch that is taken): the
+  /// types of what follows are inferred again. Errors: those of the type rules.
   void replace_uses_retyped(Value from, Value to);
   void set_input(NodeId node, int input, Value value);
   void set_attr(NodeId node, const std::string& attr, AttrValue value);
@@ -203,8 +208,8 @@ struct PrintOptions {
 /// Stable text that `parse_graph` reads back (large constants as type and digest, see ConstantTable).
 std::string to_string(const Graph& graph);
 std::string to_string(const Graph& graph, const PrintOptions& options);
-/// Errors: a Failure "parse-error" with line and column (also for a digest that the table lacks, and for types that the operators'
-/// rules do not give).
+/// Errors: a Failure "parse-error" with line and column (also for a digest that the table lacks, and for types that the
+/// operators' rules do not give).
 Result<Graph> parse_graph(std::string_view text);
 Result<Graph> parse_graph(std::string_view text, const ConstantTable& constants);
 

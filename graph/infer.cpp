@@ -7,8 +7,9 @@ namespace tensmith::graph {
 
 namespace {
 
-constexpr const char* kKindNames[] = {"an int", "a float", "a string", "a list of ints", "a list of floats", "a list of strings",
-                                      "a tensor", "an element type", "a graph"};
+constexpr const char* kKindNames[] = {"an int",         "a float",          "a string",
+                                      "a list of ints", "a list of floats", "a list of strings",
+                                      "a tensor",       "an element type",  "a graph"};
 
 const char* set_name(TypeSet set) {
   switch (set) {
@@ -30,33 +31,40 @@ std::string where(const Node& node) { return "node '" + node.name + "' (" + node
 /// The specification of the i-th input; the last one repeats when it is variadic.
 const InputSpec& input_spec(const OpDef& op, size_t i) { return op.inputs[std::min(i, op.inputs.size() - 1)]; }
 
-std::string input_name(const OpDef& op, size_t i) { return "input " + std::to_string(i) + " (" + input_spec(op, i).name + ")"; }
+std::string input_name(const OpDef& op, size_t i) {
+  return "input " + std::to_string(i) + " (" + input_spec(op, i).name + ")";
+}
 
 Result<void> check_inputs(const InferContext& ctx) {
   const OpDef& op = *ctx.node.op;
   const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
   const int fewest = min_inputs(op), given = static_cast<int>(ctx.inputs.size());
   if (given < fewest || (!variadic && given > static_cast<int>(op.inputs.size()))) {
-    const std::string most = variadic ? " or more" : fewest == static_cast<int>(op.inputs.size()) ? "" : " to " + std::to_string(op.inputs.size());
-    return Failure{"bad-arity", where(ctx.node) + "inputs: expected " + std::to_string(fewest) + most + ", got " + std::to_string(given)};
+    const std::string most = variadic                                       ? " or more"
+                             : fewest == static_cast<int>(op.inputs.size()) ? ""
+                                                                            : " to " + std::to_string(op.inputs.size());
+    return Failure{"bad-arity", where(ctx.node) + "inputs: expected " + std::to_string(fewest) + most + ", got " +
+                                    std::to_string(given)};
   }
   for (size_t i = 0; i < ctx.inputs.size(); ++i) {
     const InputSpec& spec = input_spec(op, i);
     if (!ctx.inputs[i]) {
-      if (!spec.optional) return Failure{"bad-arity", where(ctx.node) + input_name(op, i) + ": expected a value, got none"};
+      if (!spec.optional)
+        return Failure{"bad-arity", where(ctx.node) + input_name(op, i) + ": expected a value, got none"};
       continue;
     }
     const DType type = ctx.inputs[i]->dtype;
     if (!accepts(spec.types, type))
-      return Failure{"unsupported-dtype",
-                     where(ctx.node) + input_name(op, i) + ": expected " + set_name(spec.types) + ", got " + to_string(type) + "; insert a Cast"};
+      return Failure{"unsupported-dtype", where(ctx.node) + input_name(op, i) + ": expected " + set_name(spec.types) +
+                                              ", got " + to_string(type) + "; insert a Cast"};
     const bool repeats = spec.variadic && i >= op.inputs.size();
     const char* leader = spec.same_type_as;
     for (size_t k = 0; leader && k < std::min(op.inputs.size(), ctx.inputs.size()); ++k) {
       if (std::string_view(leader) != op.inputs[k].name || !ctx.inputs[k] || (k == i && !repeats)) continue;
       if (ctx.inputs[k]->dtype != type)
-        return Failure{"dtype-mismatch", where(ctx.node) + input_name(op, i) + ": expected " + to_string(ctx.inputs[k]->dtype) + " as of " +
-                                             input_name(op, k) + ", got " + to_string(type) + "; insert a Cast"};
+        return Failure{"dtype-mismatch", where(ctx.node) + input_name(op, i) + ": expected " +
+                                             to_string(ctx.inputs[k]->dtype) + " as of " + input_name(op, k) +
+                                             ", got " + to_string(type) + "; insert a Cast"};
     }
   }
   return {};
@@ -70,16 +78,20 @@ Result<void> check_attr(const Node& node, const std::string& name, const AttrVal
   if (!spec) {
     std::string known;
     for (const AttrSpec& candidate : op.attrs) known += (known.empty() ? "" : ", ") + std::string(candidate.name);
-    return Failure{"bad-attribute", where(node) + "attribute " + name + ": expected one of " + (known.empty() ? "none" : known) + ", got this name"};
+    return Failure{"bad-attribute", where(node) + "attribute " + name + ": expected one of " +
+                                        (known.empty() ? "none" : known) + ", got this name"};
   }
   if (value.index() != static_cast<size_t>(spec->kind))
-    return Failure{"bad-attribute", where(node) + "attribute " + name + ": expected " + kKindNames[static_cast<int>(spec->kind)] + ", got " +
+    return Failure{"bad-attribute", where(node) + "attribute " + name + ": expected " +
+                                        kKindNames[static_cast<int>(spec->kind)] + ", got " +
                                         kKindNames[value.index()]};
   const auto* text = std::get_if<std::string>(&value);
-  if (text && !spec->allowed.empty() && std::find(spec->allowed.begin(), spec->allowed.end(), *text) == spec->allowed.end()) {
+  if (text && !spec->allowed.empty() &&
+      std::find(spec->allowed.begin(), spec->allowed.end(), *text) == spec->allowed.end()) {
     std::string allowed;
     for (const std::string& choice : spec->allowed) allowed += (allowed.empty() ? "" : ", ") + choice;
-    return Failure{"bad-attribute", where(node) + "attribute " + name + ": expected one of " + allowed + ", got '" + *text + "'"};
+    return Failure{"bad-attribute",
+                   where(node) + "attribute " + name + ": expected one of " + allowed + ", got '" + *text + "'"};
   }
   return {};
 }
@@ -89,7 +101,8 @@ Result<void> check_attrs(const Node& node) {
     if (auto ok = check_attr(node, name, value); !ok) return ok;
   for (const AttrSpec& spec : node.op->attrs)
     if (spec.required && spec.until >= 1000 && !node.attrs.has(spec.name))
-      return Failure{"missing-attribute", where(node) + "attribute " + spec.name + ": expected " + kKindNames[static_cast<int>(spec.kind)] + ", got none"};
+      return Failure{"missing-attribute", where(node) + "attribute " + spec.name + ": expected " +
+                                              kKindNames[static_cast<int>(spec.kind)] + ", got none"};
   return {};
 }
 
@@ -102,11 +115,13 @@ Result<void> settle(const Node& node, std::vector<TensorType>& types) {
       const auto* imm = dim.as<IntImm>();
       if (!imm) continue;
       if (imm->value < 0)
-        return Failure{"shape-mismatch", where(node) + "output " + std::to_string(k) + ": expected a dim of 0 or more, got " +
-                                             std::to_string(imm->value) + " in " + to_string(types[k])};
+        return Failure{"shape-mismatch", where(node) + "output " + std::to_string(k) +
+                                             ": expected a dim of 0 or more, got " + std::to_string(imm->value) +
+                                             " in " + to_string(types[k])};
       if (imm->value > 0 && __builtin_mul_overflow(elements, imm->value, &elements)) elements = INT64_MAX;
       if (elements > INT64_MAX / 16)
-        return Failure{"too-large", where(node) + "output " + std::to_string(k) + ": expected fewer than 2^59 elements, got " + to_string(types[k])};
+        return Failure{"too-large", where(node) + "output " + std::to_string(k) +
+                                        ": expected fewer than 2^59 elements, got " + to_string(types[k])};
     }
     for (Expr& element : types[k].value) element = simplify_dim(element);
   }
@@ -154,7 +169,8 @@ std::optional<std::vector<Expr>> InferContext::int_values(int i) const {
 }
 
 Expr InferContext::data_dim(int output, int axis) const {
-  if (output < static_cast<int>(node.types.size()) && axis < node.types[output].rank() && node.types[output].shape[axis].as<VarNode>())
+  if (output < static_cast<int>(node.types.size()) && axis < node.types[output].rank() &&
+      node.types[output].shape[axis].as<VarNode>())
     return node.types[output].shape[axis];
   return Var((node.name.empty() ? node.op->name : node.name) + ".d" + std::to_string(axis));
 }
@@ -166,13 +182,16 @@ Result<std::vector<TensorType>> infer_types(const InferContext& context) {
   if (auto ok = check_inputs(context); !ok) return ok.failure();
   if (context.num_outputs < op.min_outputs || (op.max_outputs >= 0 && context.num_outputs > op.max_outputs))
     return Failure{"bad-arity", where(node) + "outputs: expected " + std::to_string(op.min_outputs) +
-                                    (op.max_outputs < 0 ? " or more" : op.max_outputs == op.min_outputs ? "" : " to " + std::to_string(op.max_outputs)) +
+                                    (op.max_outputs < 0                 ? " or more"
+                                     : op.max_outputs == op.min_outputs ? ""
+                                                                        : " to " + std::to_string(op.max_outputs)) +
                                     ", got " + std::to_string(context.num_outputs)};
   try {
     auto result = op.infer(context);
     if (!result) return Failure{result.failure().id, where(node) + result.failure().message};
     std::vector<TensorType> types = std::move(result).value();
-    TS_CHECK(static_cast<int>(types.size()) >= context.num_outputs) << where(node) << "type rule gives " << types.size() << " types";
+    TS_CHECK(static_cast<int>(types.size()) >= context.num_outputs)
+        << where(node) << "type rule gives " << types.size() << " types";
     types.resize(static_cast<size_t>(context.num_outputs));
     if (auto ok = settle(node, types); !ok) return ok.failure();
     return types;

@@ -16,7 +16,9 @@ constexpr int64_t kMaxSteeringElements = 1024;
 /// The node with types that hold for the very inputs of this run.
 class BoundNode {
  public:
-  BoundNode(const Node& node, const std::vector<const RefTensor*>& inputs, const std::vector<const Constant*>& constants) : node_(node) {
+  BoundNode(const Node& node, const std::vector<const RefTensor*>& inputs,
+            const std::vector<const Constant*>& constants)
+      : node_(node) {
     for (size_t k = 0; k < inputs.size(); ++k) {
       const Constant* constant = k < constants.size() ? constants[k] : nullptr;
       types_.push_back(inputs[k] ? static_type(inputs[k]->dtype, inputs[k]->shape) : TensorType{});
@@ -67,7 +69,8 @@ bool all_static(const Node& node) {
 Result<std::vector<RefTensor>> run_reference(const Node& node, const std::vector<const RefTensor*>& inputs) {
   ReferenceContext context{node, inputs, {}};
   for (const TensorType& type : node.types)
-    context.outputs.push_back(type.is_static() ? make_ref_tensor(type.dtype, type.static_shape()) : RefTensor{type.dtype, {}, {}, {}});
+    context.outputs.push_back(type.is_static() ? make_ref_tensor(type.dtype, type.static_shape())
+                                               : RefTensor{type.dtype, {}, {}, {}});
   if (auto ok = node.op->reference(context); !ok) return at_node(node, ok.failure());
   for (const RefTensor& output : context.outputs)
     TS_CHECK(static_cast<int64_t>(output.is_float() ? output.f.size() : output.i.size()) == output.num_elements())
@@ -75,7 +78,8 @@ Result<std::vector<RefTensor>> run_reference(const Node& node, const std::vector
   return std::move(context.outputs);
 }
 
-Result<std::vector<RefTensor>> run_decomposed(const BoundNode& bound, const std::vector<const RefTensor*>& inputs, const InterpretOptions& options) {
+Result<std::vector<RefTensor>> run_decomposed(const BoundNode& bound, const std::vector<const RefTensor*>& inputs,
+                                              const InterpretOptions& options) {
   const Node& node = bound.node();
   Graph scratch;
   GraphEditor editor(scratch);
@@ -113,7 +117,8 @@ std::vector<Tensor> own_stages(std::vector<Tensor> outputs) {
   return outputs;
 }
 
-Result<std::vector<RefTensor>> run_computed(const BoundNode& bound, const std::vector<const RefTensor*>& inputs, const InterpretOptions& options) {
+Result<std::vector<RefTensor>> run_computed(const BoundNode& bound, const std::vector<const RefTensor*>& inputs,
+                                            const InterpretOptions& options) {
   const Node& node = bound.node();
   if (!all_static(node)) return at_node(node, {"dynamic-shape", "the compute rule needs fixed dims"});
   ComputeContext context{node, {}, bound.types(), bound.constants()};
@@ -137,7 +142,9 @@ Result<std::vector<RefTensor>> run_computed(const BoundNode& bound, const std::v
   const LoopFunction loops = reference_loops(make_workload(node.op->name, placeholders, outputs));
   std::vector<InterpValue*> buffers;
   for (InterpValue& value : storage) buffers.push_back(&value);
-  if (auto ok = tensmith::interpret(loops, buffers, {}, options.round_each ? InterpFloat::kRounded : InterpFloat::kExact); !ok)
+  if (auto ok =
+          tensmith::interpret(loops, buffers, {}, options.round_each ? InterpFloat::kRounded : InterpFloat::kExact);
+      !ok)
     return at_node(node, ok.failure());
   std::vector<RefTensor> results;
   for (size_t k = 0; k < outputs.size(); ++k) {
@@ -148,8 +155,10 @@ Result<std::vector<RefTensor>> run_computed(const BoundNode& bound, const std::v
 }
 
 /// If: the branch that the condition chooses, on the captured values.
-Result<std::vector<RefTensor>> run_if(const Node& node, const std::vector<const RefTensor*>& inputs, const InterpretOptions& options) {
-  if (inputs.empty() || !inputs[0] || inputs[0]->i.size() != 1) return at_node(node, {"bad-input", "the condition must be one bool"});
+Result<std::vector<RefTensor>> run_if(const Node& node, const std::vector<const RefTensor*>& inputs,
+                                      const InterpretOptions& options) {
+  if (inputs.empty() || !inputs[0] || inputs[0]->i.size() != 1)
+    return at_node(node, {"bad-input", "the condition must be one bool"});
   const auto branch = node.attrs.get_graph(inputs[0]->i[0] != 0 ? "then_branch" : "else_branch");
   if (!branch) return at_node(node, {"missing-attribute", "the branch is missing"});
   std::vector<RefTensor> captured;
@@ -160,10 +169,12 @@ Result<std::vector<RefTensor>> run_if(const Node& node, const std::vector<const 
 /// Sizes of symbolic dims from the shapes of the inputs.
 Result<VarMap> bind_inputs(const Graph& graph, const std::vector<RefTensor>& inputs) {
   if (inputs.size() != graph.inputs.size())
-    return Failure{"bad-input", "graph " + graph.name + ": expected " + std::to_string(graph.inputs.size()) + " inputs, got " + std::to_string(inputs.size())};
+    return Failure{"bad-input", "graph " + graph.name + ": expected " + std::to_string(graph.inputs.size()) +
+                                    " inputs, got " + std::to_string(inputs.size())};
   VarMap sizes;
   const auto mismatch = [&](const Node& node, const RefTensor& given) {
-    return Failure{"bad-input", "input " + node.name + ": expected " + to_string(node.types[0]) + ", got " + to_string(static_type(given.dtype, given.shape))};
+    return Failure{"bad-input", "input " + node.name + ": expected " + to_string(node.types[0]) + ", got " +
+                                    to_string(static_type(given.dtype, given.shape))};
   };
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Node& node = graph.node(graph.inputs[k]);
@@ -185,7 +196,8 @@ Result<VarMap> bind_inputs(const Graph& graph, const std::vector<RefTensor>& inp
 }  // namespace
 
 Result<std::vector<RefTensor>> interpret_node(const Node& node, const std::vector<const RefTensor*>& inputs,
-                                              const std::vector<const Constant*>& constants, const InterpretOptions& options) {
+                                              const std::vector<const Constant*>& constants,
+                                              const InterpretOptions& options) {
   const auto run = [&]() -> Result<std::vector<RefTensor>> {
     const bool computes = options.by_compute && node.op->compute;
     if (!node.op->reference && node.op->name == "If" && node.op->domain.empty()) return run_if(node, inputs, options);
@@ -209,7 +221,8 @@ Result<std::vector<RefTensor>> interpret_node(const Node& node, const std::vecto
   return tensors;
 }
 
-Result<std::vector<RefTensor>> interpret(const Graph& graph, std::vector<RefTensor> inputs, const InterpretOptions& options) {
+Result<std::vector<RefTensor>> interpret(const Graph& graph, std::vector<RefTensor> inputs,
+                                         const InterpretOptions& options) {
   if (auto sizes = bind_inputs(graph, inputs); !sizes) return sizes.failure();
   std::map<Value, RefTensor> values;
   std::map<Value, size_t> uses_left;

@@ -20,7 +20,8 @@ class Evaluator {
 
  private:
   std::optional<Constant> compute(Value v) {
-    if (const Constant* constant = graph_.constant(v)) return constant->num_elements() <= kMaxElements ? std::optional(*constant) : std::nullopt;
+    if (const Constant* constant = graph_.constant(v))
+      return constant->num_elements() <= kMaxElements ? std::optional(*constant) : std::nullopt;
     const TensorType& type = graph_.type(v);
     if (!type.value.empty() && type.is_static()) {
       std::vector<int64_t> elements;

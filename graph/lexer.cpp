@@ -6,7 +6,9 @@ namespace tensmith::graph {
 
 namespace {
 
-bool is_name_char(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'; }
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
 bool is_word_char(char c) { return is_name_char(c) || c == '/' || c == '-'; }
 
 int hex_digit(char c) {
@@ -76,7 +78,9 @@ std::string_view Lexer::number() {
   const std::string_view rest = text_.substr(std::min(end, text_.size()));
   if (rest.starts_with("inf") || rest.starts_with("nan")) return take(end + 3 - at_);
   const size_t digits = end;
-  while (end < text_.size() && (is_name_char(text_[end]) || ((text_[end] == '+' || text_[end] == '-') && text_[end - 1] == 'e'))) ++end;
+  while (end < text_.size() &&
+         (is_name_char(text_[end]) || ((text_[end] == '+' || text_[end] == '-') && text_[end - 1] == 'e')))
+    ++end;
   if (end == digits || text_[digits] < '0' || text_[digits] > '9') return {};
   return take(end - at_);
 }
@@ -92,7 +96,8 @@ Result<std::string> Lexer::string() {
       if (c == 'n') {
         c = '\n';
       } else if (c == 'x') {
-        const int high = at_ + 1 < text_.size() ? hex_digit(text_[at_]) : -1, low = high >= 0 ? hex_digit(text_[at_ + 1]) : -1;
+        const int high = at_ + 1 < text_.size() ? hex_digit(text_[at_]) : -1,
+                  low = high >= 0 ? hex_digit(text_[at_ + 1]) : -1;
         if (low < 0) return error("expected two hexadecimal digits behind \\x");
         c = static_cast<char>(high * 16 + low);
         at_ += 2;

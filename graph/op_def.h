@@ -14,21 +14,31 @@ namespace tensmith::graph {
 /// How an operator may be fused.
 enum class FusionKind : uint8_t {
   kElementwise,  ///< each output element from the elements at the same (broadcast) index of the inputs
-  kInjective,    ///< each output element from one computed index of the data input (transpose, slice, concat, gather ...)
-  kReduction,    ///< reduce along axes, possibly followed by elementwise use of the result (softmax, layer norm)
+  kInjective,  ///< each output element from one computed index of the data input (transpose, slice, concat, gather ...)
+  kReduction,  ///< reduce along axes, possibly followed by elementwise use of the result (softmax, layer norm)
   kContraction,  ///< sum of products (matmul, conv): an anchor that takes epilogues
   kOpaque,       ///< a kernel of its own
 };
 
 /// The set of element types that an input accepts.
-enum class TypeSet : uint8_t { kAny, kFloat, kNumeric, kInteger, kSigned, kBool, kIndex /* i32, i64 */, kInt64, kFloatOrInt32 };
+enum class TypeSet : uint8_t {
+  kAny,
+  kFloat,
+  kNumeric,
+  kInteger,
+  kSigned,
+  kBool,
+  kIndex /* i32, i64 */,
+  kInt64,
+  kFloatOrInt32
+};
 bool accepts(TypeSet set, DType type);
 
 struct InputSpec {
   const char* name;
   TypeSet types = TypeSet::kAny;
   bool optional = false;
-  bool variadic = false;             ///< only the last one: one or more
+  bool variadic = false;               ///< only the last one: one or more
   const char* same_type_as = nullptr;  ///< must have the element type of that input
 };
 
@@ -40,32 +50,35 @@ struct AttrSpec {
   const char* name;
   AttrKind kind;
   bool required = false;
-  AttrValue default_value = int64_t{0};  ///< used when not required and not given; meaningless for kTensor, kGraph, `no_default`
-  bool no_default = false;               ///< absent means something of its own (e.g. Reshape's axes: all)
-  int since = 1, until = 1000;           ///< opsets (inclusive) that know it
-  int becomes_input = -1;                ///< after `until`: the position of the input that replaced it
-  std::vector<std::string> allowed = {}; ///< kString: the values accepted
+  AttrValue default_value =
+      int64_t{0};               ///< used when not required and not given; meaningless for kTensor, kGraph, `no_default`
+  bool no_default = false;      ///< absent means something of its own (e.g. Reshape's axes: all)
+  int since = 1, until = 1000;  ///< opsets (inclusive) that know it
+  int becomes_input = -1;       ///< after `until`: the position of the input that replaced it
+  std::vector<std::string> allowed = {};  ///< kString: the values accepted
 };
 
 /// What a type rule sees and gives.
 struct InferContext {
   const Node& node;
-  std::vector<const TensorType*> inputs;       ///< null: not given
-  std::vector<const Constant*> constants;      ///< content of an input when known, else null
-  int num_outputs = 1;                         ///< how many outputs the model asks for
+  std::vector<const TensorType*> inputs;   ///< null: not given
+  std::vector<const Constant*> constants;  ///< content of an input when known, else null
+  int num_outputs = 1;                     ///< how many outputs the model asks for
 
   const TensorType& input(int i) const { return *inputs.at(i); }
   bool has(int i) const { return i < static_cast<int>(inputs.size()) && inputs[i] != nullptr; }
-  /// Elements of an integer or bool input as kInt64 expressions: from its constant, or from TensorType::value. Null when unknown.
+  /// Elements of an integer or bool input as kInt64 expressions: from its constant, or from TensorType::value. Null
+  /// when unknown.
   std::optional<std::vector<Expr>> int_values(int i) const;
-  /// A dim that only the data decides (NonZero, Unique ...): the one the node has already, else a new variable named after the node.
+  /// A dim that only the data decides (NonZero, Unique ...): the one the node has already, else a new variable named
+  /// after the node.
   Expr data_dim(int output, int axis) const;
 };
 
 /// What a compute rule sees.
 struct ComputeContext {
   const Node& node;
-  std::vector<Tensor> inputs;                  ///< null tensor: not given
+  std::vector<Tensor> inputs;  ///< null tensor: not given
   std::vector<const TensorType*> input_types;
   std::vector<const Constant*> constants;
 
@@ -74,8 +87,8 @@ struct ComputeContext {
   const TensorType& output_type(int i = 0) const { return node.types.at(i); }
 };
 
-/// A tensor of the reference interpreter: floats in double (rounded to their type by the interpreter after each operator
-/// unless it runs in float64), integers and bools exact.
+/// A tensor of the reference interpreter: floats in double (rounded to their type by the interpreter after each
+/// operator unless it runs in float64), integers and bools exact.
 struct RefTensor {
   DType dtype;
   std::vector<int64_t> shape;
@@ -98,14 +111,16 @@ void round_to_dtype(RefTensor& tensor);
 struct ReferenceContext {
   const Node& node;
   std::vector<const RefTensor*> inputs;  ///< null: not given
-  std::vector<RefTensor> outputs;        ///< made with the right shape and zeros when the shape is static; else the rule makes them
+  std::vector<RefTensor>
+      outputs;  ///< made with the right shape and zeros when the shape is static; else the rule makes them
 
   const RefTensor& input(int i) const { return *inputs.at(i); }
   bool has(int i) const { return i < static_cast<int>(inputs.size()) && inputs[i] != nullptr; }
   RefTensor& output(int i = 0) { return outputs.at(i); }
 };
 
-/// A small example from which tests are generated: input types (with values for inputs that steer shapes) and attributes.
+/// A small example from which tests are generated: input types (with values for inputs that steer shapes) and
+/// attributes.
 struct OpSample {
   std::string name;
   struct Input {
@@ -113,25 +128,25 @@ struct OpSample {
     std::vector<int64_t> shape;
     std::vector<double> values = {};  ///< empty: random (see `low`, `high`)
     double low = -2, high = 2;
-    bool constant = false;            ///< given as a Constant node
+    bool constant = false;  ///< given as a Constant node
     bool absent = false;
   };
   std::vector<Input> inputs;
   AttrMap attrs = {};
   int num_outputs = 1;
   double rtol = 1e-5, atol = 1e-6;
-  std::string error_id = {};          ///< not empty: the type rule must refuse with this id
+  std::string error_id = {};  ///< not empty: the type rule must refuse with this id
 };
 
 /// Everything that is known of an operator.
 ///
-/// Operators with subgraphs (If, Loop, Scan) have closed subgraphs: the outer values that they read stand behind the operator's own
-/// inputs (attribute `captures` says how many), and every subgraph of the node has as inputs its formal ones, then one for each of
-/// these, in the same order. Outer constants are constants of the subgraph too.
+/// Operators with subgraphs (If, Loop, Scan) have closed subgraphs: the outer values that they read stand behind the
+/// operator's own inputs (attribute `captures` says how many), and every subgraph of the node has as inputs its formal
+/// ones, then one for each of these, in the same order. Outer constants are constants of the subgraph too.
 struct OpDef {
   std::string name;
-  std::string domain = "";               ///< "" is ai.onnx; internal operators use "tensmith"
-  int since = 1;                         ///< first opset with this meaning (older forms are brought up by the importer)
+  std::string domain = "";  ///< "" is ai.onnx; internal operators use "tensmith"
+  int since = 1;            ///< first opset with this meaning (older forms are brought up by the importer)
   std::string doc;
   std::vector<InputSpec> inputs;
   std::vector<AttrSpec> attrs = {};
@@ -142,14 +157,17 @@ struct OpDef {
   std::function<Result<std::vector<TensorType>>(const InferContext&)> infer;
   /// The outputs as tensor expressions. Null when `decompose` is given.
   std::function<std::vector<Tensor>(const ComputeContext&)> compute = nullptr;
-  /// Why the compute rule cannot serve this node (asked before compiling), or ok. Null: serves all that `infer` accepts.
+  /// Why the compute rule cannot serve this node (asked before compiling), or ok. Null: serves all that `infer`
+  /// accepts.
   std::function<Result<void>(const InferContext&)> supports = nullptr;
-  /// Replaces the node by simpler ones; returns the values that take the place of its outputs. Run by the decompose pass.
+  /// Replaces the node by simpler ones; returns the values that take the place of its outputs. Run by the decompose
+  /// pass.
   std::function<std::vector<Value>(GraphEditor&, const Node&)> decompose = nullptr;
   /// Plain loops in double.
   std::function<Result<void>(ReferenceContext&)> reference = nullptr;
   /// Builds the gradient; null: not differentiable or not written yet (autodiff has an issue of its own).
-  std::function<std::vector<Value>(GraphEditor&, const Node&, const std::vector<Value>& output_gradients)> gradient = nullptr;
+  std::function<std::vector<Value>(GraphEditor&, const Node&, const std::vector<Value>& output_gradients)> gradient =
+      nullptr;
   /// Units: floating-point operations for given types; null: one per output element.
   std::function<double(const InferContext&)> flops = nullptr;
   std::vector<OpSample> samples = {};

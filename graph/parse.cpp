@@ -15,7 +15,8 @@ constexpr int kMaxNesting = 64;
 
 class Parser {
  public:
-  Parser(Lexer& lexer, const ConstantTable& constants, DimScope& dims, int depth) : lex_(lexer), constants_(constants), dims_(dims), depth_(depth) {}
+  Parser(Lexer& lexer, const ConstantTable& constants, DimScope& dims, int depth)
+      : lex_(lexer), constants_(constants), dims_(dims), depth_(depth) {}
 
   Result<Graph> run() {
     if (depth_ > kMaxNesting) return lex_.error("graphs are nested deeper than " + std::to_string(kMaxNesting));
@@ -98,7 +99,8 @@ class Parser {
     T value{};
     if (std::is_floating_point_v<T> && text == "nan") return std::numeric_limits<T>::quiet_NaN();
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size()) return lex_.expected(std::string(what) + " in front of this");
+    if (text.empty() || error != std::errc() || end != text.data() + text.size())
+      return lex_.expected(std::string(what) + " in front of this");
     return value;
   }
 
@@ -120,7 +122,8 @@ class Parser {
       const std::string digest(lex_.identifier());
       const auto found = constants_.find(digest);
       if (found == constants_.end()) return lex_.error("constant @" + digest + " is not in the table of constants");
-      if (!same_type(static_type(found->second.dtype(), found->second.shape()), type)) return lex_.error("constant @" + digest + " has another type");
+      if (!same_type(static_type(found->second.dtype(), found->second.shape()), type))
+        return lex_.error("constant @" + digest + " has another type");
       return found->second;
     }
     if (lex_.accept_word("base64")) return base64(type.dtype, dims, count);
@@ -140,8 +143,10 @@ class Parser {
       }
     }
     const auto given = static_cast<int64_t>(floats.size() + ints.size());
-    if (given != count) return lex_.error("expected " + std::to_string(count) + " elements, got " + std::to_string(given));
-    return type.dtype.is_float() ? Constant::from_floats(type.dtype, dims, floats) : Constant::from_ints(type.dtype, dims, ints);
+    if (given != count)
+      return lex_.error("expected " + std::to_string(count) + " elements, got " + std::to_string(given));
+    return type.dtype.is_float() ? Constant::from_floats(type.dtype, dims, floats)
+                                 : Constant::from_ints(type.dtype, dims, ints);
   }
 
   Result<Constant> base64(DType dtype, const std::vector<int64_t>& dims, int64_t count) {
@@ -149,8 +154,10 @@ class Parser {
     if (!text) return text.failure();
     const auto bytes = base64_decode(*text);
     if (!bytes) return lex_.error("the content is not base64");
-    if (static_cast<int64_t>(bytes->size()) / dtype.bytes() != count || static_cast<int64_t>(bytes->size()) % dtype.bytes() != 0)
-      return lex_.error("expected " + std::to_string(count) + " elements, got " + std::to_string(bytes->size()) + " bytes");
+    if (static_cast<int64_t>(bytes->size()) / dtype.bytes() != count ||
+        static_cast<int64_t>(bytes->size()) % dtype.bytes() != 0)
+      return lex_.error("expected " + std::to_string(count) + " elements, got " + std::to_string(bytes->size()) +
+                        " bytes");
     Constant result = Constant::allocate(dtype, dims);
     if (!bytes->empty()) std::memcpy(result.mutable_data(), bytes->data(), bytes->size());
     return result;
@@ -169,7 +176,8 @@ class Parser {
     do {
       auto item = scalar();
       if (!item) return item.failure();
-      if (!items.empty() && item->index() != items[0].index()) return lex_.error("the elements of a list must have one kind");
+      if (!items.empty() && item->index() != items[0].index())
+        return lex_.error("the elements of a list must have one kind");
       items.push_back(std::move(item).value());
     } while (lex_.accept(","));
     if (!lex_.accept("]")) return lex_.expected("',' or ']'");
@@ -198,10 +206,12 @@ class Parser {
     if (text == "nan") return AttrValue(std::numeric_limits<double>::quiet_NaN());
     if (text.find_first_of(".einf") == std::string_view::npos) {
       int64_t value = 0;
-      if (const auto [stop, error] = std::from_chars(text.data(), end, value); error == std::errc() && stop == end) return AttrValue(value);
+      if (const auto [stop, error] = std::from_chars(text.data(), end, value); error == std::errc() && stop == end)
+        return AttrValue(value);
     } else {
       double value = 0;
-      if (const auto [stop, error] = std::from_chars(text.data(), end, value); error == std::errc() && stop == end) return AttrValue(value);
+      if (const auto [stop, error] = std::from_chars(text.data(), end, value); error == std::errc() && stop == end)
+        return AttrValue(value);
     }
     return lex_.error("'" + std::string(text) + "' is no number");
   }
@@ -270,7 +280,8 @@ class Parser {
 
   Result<void> define(const std::vector<Target>& targets, const std::vector<Value>& values) {
     for (size_t k = 0; k < targets.size(); ++k) {
-      if (!values_.emplace(targets[k].name, values[k]).second) return lex_.error("value %" + targets[k].name + " is defined twice");
+      if (!values_.emplace(targets[k].name, values[k]).second)
+        return lex_.error("value %" + targets[k].name + " is defined twice");
       if (graph_.value_name(values[k]) != targets[k].name) editor_.set_output_name(values[k], targets[k].name);
     }
     return {};
@@ -334,7 +345,8 @@ class Parser {
       if (!targets[k].type) continue;
       dims_.unify(*targets[k].type, inferred);
       if (!same_type(dims_.resolve(*targets[k].type), inferred))
-        return start.error("%" + targets[k].name + ": expected " + to_string(inferred) + " by the operator's rule, got " + to_string(*targets[k].type));
+        return start.error("%" + targets[k].name + ": expected " + to_string(inferred) +
+                           " by the operator's rule, got " + to_string(*targets[k].type));
     }
     return define(targets, values);
   }

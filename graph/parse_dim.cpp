@@ -90,7 +90,8 @@ class DimParser {
       const std::string_view text = lex_.number();
       int64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (text.empty() || error != std::errc() || end != text.data() + text.size()) return lex_.expected("an int in front of this");
+      if (text.empty() || error != std::errc() || end != text.data() + text.size())
+        return lex_.expected("an int in front of this");
       return Expr(value);
     }
     const std::string name(lex_.identifier());
@@ -140,11 +141,13 @@ class DimParser {
       for (int id = 0; id < static_cast<int>(Intrinsic::kExtern); ++id) {
         const IntrinsicInfo& info = intrinsic_info(static_cast<Intrinsic>(id));
         if (name != info.name || info.arity != static_cast<int>(args.size())) continue;
-        const bool gives_bool = static_cast<Intrinsic>(id) == Intrinsic::kIsNan || static_cast<Intrinsic>(id) == Intrinsic::kIsInf;
+        const bool gives_bool =
+            static_cast<Intrinsic>(id) == Intrinsic::kIsNan || static_cast<Intrinsic>(id) == Intrinsic::kIsInf;
         return Call::make(gives_bool ? kBool : args[0].dtype(), static_cast<Intrinsic>(id), args);
       }
     } catch (const InternalError&) {
-      return lex_.error(name + ": arguments of wrong types");  // constructors check types as invariants; here they come from a text
+      return lex_.error(
+          name + ": arguments of wrong types");  // constructors check types as invariants; here they come from a text
     }
     return lex_.error("no function '" + name + "' of " + std::to_string(args.size()) + " arguments");
   }

@@ -10,8 +10,8 @@
 
 namespace tensmith::graph {
 
-/// The symbolic dims of a text by name. A name that no `dims` line declares belongs to a dim that an operator's rule makes
-/// (one that only the data decides): it is pending until the rule has run, then becomes that variable.
+/// The symbolic dims of a text by name. A name that no `dims` line declares belongs to a dim that an operator's rule
+/// makes (one that only the data decides): it is pending until the rule has run, then becomes that variable.
 class DimScope {
  public:
   Var declare(const std::string& name);

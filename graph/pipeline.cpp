@@ -22,25 +22,33 @@ namespace {
 
 constexpr GraphPass kPasses[] = {
     {"fold", "computes what does not depend on the inputs",
-     "first, since shapes and masks that exporters compute hide everything else; sizes become numbers here", 0, true, fold},
-    {"canonicalize", "writes what can be said in many ways in one", "before all passes that look for patterns", 1, false, canonicalize},
-    {"cse", "merges nodes that compute the same", "patterns want x - mean(x) once, where exporters often write it twice", 1, false, eliminate_common},
+     "first, since shapes and masks that exporters compute hide everything else; sizes become numbers here", 0, true,
+     fold},
+    {"canonicalize", "writes what can be said in many ways in one", "before all passes that look for patterns", 1,
+     false, canonicalize},
+    {"cse", "merges nodes that compute the same",
+     "patterns want x - mean(x) once, where exporters often write it twice", 1, false, eliminate_common},
     {"recompose", "finds normalisations, activations and softmax that were taken apart",
      "before algebra and batch norm folding move factors and terms of the patterns", 1, false, recompose},
-    {"algebra", "applies exact identities of arithmetic", "after canonicalize, which has put constants on the right", 1, false, simplify_algebra},
+    {"algebra", "applies exact identities of arithmetic", "after canonicalize, which has put constants on the right", 1,
+     false, simplify_algebra},
     {"fold-batch-norm", "moves factors and terms by channel into the weights in front",
      "after algebra, so that what is neutral is gone", 1, false, fold_batch_norm},
-    {"cancel-moves", "cancels transposes and reshapes",
-     "after batch norms are gone, which would hold transposes up", 1, false, cancel_transpose_reshape},
-    {"fold-again", "computes what became constant", "constants that were moved through transposes and products of weights", 1, false, fold},
-    {"canonicalize-again", "writes what can be said in many ways in one", "reshapes and transposes that met", 1, false, canonicalize},
+    {"cancel-moves", "cancels transposes and reshapes", "after batch norms are gone, which would hold transposes up", 1,
+     false, cancel_transpose_reshape},
+    {"fold-again", "computes what became constant",
+     "constants that were moved through transposes and products of weights", 1, false, fold},
+    {"canonicalize-again", "writes what can be said in many ways in one", "reshapes and transposes that met", 1, false,
+     canonicalize},
     {"fold-batch-norm-again", "moves factors and terms by channel into the weights in front",
      "a term behind a convolution may have stood behind a transpose", 1, false, fold_batch_norm},
     {"decompose", "replaces operators that are defined by simpler ones",
      "late, since composite operators are better patterns than their parts", 0, true, decompose},
     {"fold-decomposed", "computes what became constant", "decompositions compute with shapes", 0, true, fold},
-    {"canonicalize-decomposed", "writes what can be said in many ways in one", "decompositions are not canonical", 1, false, canonicalize},
-    {"cse-again", "merges nodes that compute the same", "all rewrites may have made equal nodes", 1, false, eliminate_common},
+    {"canonicalize-decomposed", "writes what can be said in many ways in one", "decompositions are not canonical", 1,
+     false, canonicalize},
+    {"cse-again", "merges nodes that compute the same", "all rewrites may have made equal nodes", 1, false,
+     eliminate_common},
     {"dce", "removes nodes that no output needs", "last: nothing behind it makes dead nodes", 0, true, eliminate_dead},
 };
 
@@ -62,12 +70,14 @@ struct Shower {
   void operator()(const GraphPass& pass, const Graph& graph, int changes, double) {
     const std::string name = pass.name;
     const bool before = changes < 0;
-    if (before ? print == "before:" + name : print == "after-each" || print == "after:" + name || (print == "after-change" && changes > 0))
+    if (before ? print == "before:" + name
+               : print == "after-each" || print == "after:" + name || (print == "after-change" && changes > 0))
       std::cerr << "# graph " << (before ? "before " : "after ") << name << "\n" << to_string(graph);
     if (before || dump.empty() || changes == 0) return;
     const std::string digits = std::to_string(++number);
     const std::string file = "graph_" + std::string(digits.size() < 2 ? "0" : "") + digits + "_" + name + ".txt";
-    if (const auto ok = write_file(dump + "/" + file, to_string(graph)); !ok) throw UserError(ok.failure().id, ok.failure().message);
+    if (const auto ok = write_file(dump + "/" + file, to_string(graph)); !ok)
+      throw UserError(ok.failure().id, ok.failure().message);
   }
 };
 
@@ -88,11 +98,14 @@ PipelineOptions pipeline_options(const Config& config, int level) {
     start = end + 1;
   }
   for (const std::string* print : {&config.print_graph})
-    if (const size_t colon = print->find(':'); colon != std::string::npos) check_pass_name(print->substr(colon + 1), "print-graph");
+    if (const size_t colon = print->find(':'); colon != std::string::npos)
+      check_pass_name(print->substr(colon + 1), "print-graph");
   if (!config.print_graph.empty() || !config.dump.empty()) {
     // Copies of the observer share the counter of files.
     auto shower = std::make_shared<Shower>(Shower{config.print_graph, config.dump});
-    options.observer = [shower](const GraphPass& pass, const Graph& graph, int changes, double ms) { (*shower)(pass, graph, changes, ms); };
+    options.observer = [shower](const GraphPass& pass, const Graph& graph, int changes, double ms) {
+      (*shower)(pass, graph, changes, ms);
+    };
   }
   return options;
 }
@@ -102,7 +115,8 @@ std::vector<PassRecord> optimize(Graph& graph, const PipelineOptions& options) {
   GraphEditor edit(graph);
   int64_t optional_left = options.pass_limit;
   for (const GraphPass& pass : kPasses) {
-    const bool wanted = pass.required || (pass.level <= options.level && !options.disabled.count(pass.name) && optional_left != 0);
+    const bool wanted =
+        pass.required || (pass.level <= options.level && !options.disabled.count(pass.name) && optional_left != 0);
     if (wanted) {
       if (!pass.required && optional_left > 0) --optional_left;
       if (options.observer) options.observer(pass, graph, -1, 0);
@@ -113,7 +127,8 @@ std::vector<PassRecord> optimize(Graph& graph, const PipelineOptions& options) {
       if (options.observer) options.observer(pass, graph, changes, ms);
       if (options.verify_each && changes > 0)
         if (const auto ok = verify(graph); !ok)
-          throw InternalError(std::string("graph does not verify after pass ") + pass.name + ": " + ok.failure().message);
+          throw InternalError(std::string("graph does not verify after pass ") + pass.name + ": " +
+                              ok.failure().message);
     }
     if (options.stop_after == pass.name) break;
   }
@@ -124,8 +139,8 @@ std::string to_string(const std::vector<PassRecord>& records) {
   std::string text;
   for (const PassRecord& record : records) {
     char line[160];
-    std::snprintf(line, sizeof line, "%-26s %6d changes %10.3f ms %7lld nodes\n", record.name.c_str(), record.changes, record.milliseconds,
-                  static_cast<long long>(record.nodes_after));
+    std::snprintf(line, sizeof line, "%-26s %6d changes %10.3f ms %7lld nodes\n", record.name.c_str(), record.changes,
+                  record.milliseconds, static_cast<long long>(record.nodes_after));
     text += line;
   }
   return text;

@@ -40,7 +40,8 @@ class Printer {
   std::string run() {
     std::string out = "graph " + quote(graph_.name) + " {\n";
     if (!graph_.dims.empty())
-      out += indent_ + "  dims " + joined(graph_.dims, [&](const Var& dim) { return dims_.of(dim.operator->()); }) + "\n";
+      out +=
+          indent_ + "  dims " + joined(graph_.dims, [&](const Var& dim) { return dims_.of(dim.operator->()); }) + "\n";
     for (NodeId id : graph_.inputs) out += statement(graph_.node(id));
     static const OpDef* const input_op = find_op("Input", "tensmith");
     for (NodeId id : graph_.topological_order())
@@ -105,15 +106,19 @@ class Printer {
     static const OpDef* const input_op = find_op("Input", "tensmith");
     static const OpDef* const constant_op = find_op("Constant", "tensmith");
     std::string out = indent_ + "  ";
-    const std::string name = node.output_names.empty() || node.name != node.output_names[0] ? " " + quote(node.name) : "";
-    if (node.op == constant_op) return out + value_text(node.output_names[0]) + " = " + tensor(*node.attrs.get_tensor("value")) + name + "\n";
-    for (size_t k = 0; k < node.types.size(); ++k) out += (k ? ", " : "") + value_text(node.output_names[k]) + ": " + type(node.types[k]);
+    const std::string name =
+        node.output_names.empty() || node.name != node.output_names[0] ? " " + quote(node.name) : "";
+    if (node.op == constant_op)
+      return out + value_text(node.output_names[0]) + " = " + tensor(*node.attrs.get_tensor("value")) + name + "\n";
+    for (size_t k = 0; k < node.types.size(); ++k)
+      out += (k ? ", " : "") + value_text(node.output_names[k]) + ": " + type(node.types[k]);
     out += " = ";
     if (node.op == input_op) return out + "input" + name + "\n";
     if (!node.op->domain.empty()) out += node.op->domain + "::";
     out += node.op->name + "(" + joined(node.inputs, [&](Value v) { return value(v); }) + ")";
     if (!node.attrs.all().empty())
-      out += " {" + joined(node.attrs.all(), [&](const auto& item) { return item.first + " = " + attr(item.second); }) + "}";
+      out += " {" + joined(node.attrs.all(), [&](const auto& item) { return item.first + " = " + attr(item.second); }) +
+             "}";
     return out + name + "\n";
   }
 
@@ -126,7 +131,8 @@ class Printer {
 void collect_large(const Graph& graph, ConstantTable& table) {
   for (NodeId id : graph.topological_order())
     for (const auto& [name, value] : graph.node(id).attrs.all()) {
-      if (const auto* tensor = std::get_if<Constant>(&value); tensor && tensor->num_elements() > PrintOptions{}.max_inline)
+      if (const auto* tensor = std::get_if<Constant>(&value);
+          tensor && tensor->num_elements() > PrintOptions{}.max_inline)
         table.emplace(digest(*tensor), *tensor);
       if (const auto* subgraph = std::get_if<std::shared_ptr<Graph>>(&value)) collect_large(**subgraph, table);
     }

@@ -12,7 +12,9 @@ int64_t RefTensor::num_elements() const {
 
 void RefTensor::set(int64_t index, double value) {
   if (is_float()) f[static_cast<size_t>(index)] = value;
-  else i[static_cast<size_t>(index)] = with_element_type(dtype, [&]<typename E>(E) { return E::to_int(E::from_float(value)); });
+  else
+    i[static_cast<size_t>(index)] =
+        with_element_type(dtype, [&]<typename E>(E) { return E::to_int(E::from_float(value)); });
 }
 
 RefTensor make_ref_tensor(DType dtype, std::vector<int64_t> shape) {
@@ -39,7 +41,8 @@ RefTensor to_ref_tensor(const Constant& value) {
 }
 
 Constant to_constant(const RefTensor& value) {
-  return value.is_float() ? Constant::from_floats(value.dtype, value.shape, value.f) : Constant::from_ints(value.dtype, value.shape, value.i);
+  return value.is_float() ? Constant::from_floats(value.dtype, value.shape, value.f)
+                          : Constant::from_ints(value.dtype, value.shape, value.i);
 }
 
 void round_to_dtype(RefTensor& tensor) {

@@ -55,13 +55,14 @@ std::string quote(std::string_view text) {
 
 bool is_plain_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-           return is_letter(c) || is_digit(c) || c == '.' || c == '/' || c == '-';
-         });
+    return is_letter(c) || is_digit(c) || c == '.' || c == '/' || c == '-';
+  });
 }
 
 bool is_plain_dim_name(std::string_view text) {
   if (text.empty() || !is_letter(text[0])) return false;
-  if (!std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '.'; })) return false;
+  if (!std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '.'; }))
+    return false;
   if (std::find(std::begin(kReserved), std::end(kReserved), text) != std::end(kReserved)) return false;
   for (int op = 0; op <= static_cast<int>(BinaryOp::kGE); ++op)
     if (const char* name = dim_function(static_cast<BinaryOp>(op)); name && text == name) return false;

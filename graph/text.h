@@ -26,7 +26,8 @@ std::string base64_encode(const void* data, size_t bytes);
 std::optional<std::vector<uint8_t>> base64_decode(std::string_view text);
 /// A dim expression, with variables named by `name_of`.
 std::string dim_text(const Expr& dim, const std::function<std::string(const VarNode*)>& name_of);
-/// The function name of a binary operation inside dim expressions, such as `floor_div`; null for + - *, which have operators.
+/// The function name of a binary operation inside dim expressions, such as `floor_div`; null for + - *, which have
+/// operators.
 const char* dim_function(BinaryOp op);
 
 }  // namespace tensmith::graph

@@ -52,10 +52,12 @@ Expr simplify_dim(const Expr& e) {
 
 bool same_dim(const Expr& a, const Expr& b) {
   if (a.same_as(b)) return true;
+  if (a.dtype() != b.dtype()) return false;  // an element of a float tensor that is no whole number
   const auto *x = a.as<IntImm>(), *y = b.as<IntImm>();
   if (x && y) return x->value == y->value;
   if (a.as<VarNode>() && b.as<VarNode>()) return false;
   if (equal(a, b)) return true;
+  if (a.dtype().is_float()) return false;
   if ((x && b.as<VarNode>()) || (y && a.as<VarNode>())) return false;
   return is_const_int(simplify_dim(a - b), 0);
 }

@@ -21,7 +21,8 @@ onnx::AttributeProto::AttributeType type_of(const onnx::AttributeProto& p) {
 
 }  // namespace
 
-Result<AttrValue> read_attribute(onnx::AttributeProto& proto, const std::string& what, ExternalData& files, const ImportLimits& limits) {
+Result<AttrValue> read_attribute(onnx::AttributeProto& proto, const std::string& what, ExternalData& files,
+                                 const ImportLimits& limits) {
   using A = onnx::AttributeProto;
   switch (type_of(proto)) {
     case A::FLOAT: return AttrValue(static_cast<double>(proto.f()));
@@ -41,7 +42,9 @@ Result<AttrValue> read_attribute(onnx::AttributeProto& proto, const std::string&
       return AttrValue(std::move(tensor).value());
     }
     case A::UNDEFINED: return Failure{"bad-attribute", what + ": expected a value, got none"};
-    default: return Failure{"unsupported-attribute", what + ": attributes of type " + std::to_string(proto.type()) + " are not supported"};
+    default:
+      return Failure{"unsupported-attribute",
+                     what + ": attributes of type " + std::to_string(proto.type()) + " are not supported"};
   }
 }
 

@@ -40,9 +40,10 @@ int open_by_components(int folder, const std::string& location) {
     const size_t end = location.find('/', start);
     const std::string component = location.substr(start, end == std::string::npos ? end : end - start);
     const bool last = end == std::string::npos;
-    const int next = component.empty() || component == "."
-                         ? dup(at)
-                         : openat(at, component.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY));
+    const int next =
+        component.empty() || component == "."
+            ? dup(at)
+            : openat(at, component.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY));
     const int error = errno;
     close(at);
     errno = error;
@@ -72,14 +73,18 @@ Result<ExternalBytes> ExternalData::open(const std::string& location) {
   if (const auto known = files_.find(location); known != files_.end()) return known->second;
   const std::string what = "external data '" + location.substr(0, 200) + "': ";
   if (const char* why = forbidden(location))
-    return Failure{"external-data-outside", what + "expected a path inside the model's folder, got one where " + why + "; put the file beside the model"};
-  if (folder_.empty()) return Failure{"external-data-outside", what + "expected no external data in a model without a folder"};
+    return Failure{"external-data-outside", what + "expected a path inside the model's folder, got one where " + why +
+                                                "; put the file beside the model"};
+  if (folder_.empty())
+    return Failure{"external-data-outside", what + "expected no external data in a model without a folder"};
   if (folder_fd_ < 0) folder_fd_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_fd_ < 0) return Failure{"external-data-missing", what + "cannot open folder " + folder_ + ": " + std::strerror(errno)};
+  if (folder_fd_ < 0)
+    return Failure{"external-data-missing", what + "cannot open folder " + folder_ + ": " + std::strerror(errno)};
   const int file = open_beneath(folder_fd_, location);
   if (file < 0) {
     if (errno == ELOOP || errno == EXDEV)
-      return Failure{"external-data-outside", what + "expected a file inside the model's folder, got a link; replace the link by the file"};
+      return Failure{"external-data-outside",
+                     what + "expected a file inside the model's folder, got a link; replace the link by the file"};
     return Failure{"external-data-missing", what + std::strerror(errno) + "; it must lie in " + folder_};
   }
   struct stat info {};
@@ -87,8 +92,8 @@ Result<ExternalBytes> ExternalData::open(const std::string& location) {
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     result = Failure{"external-data-outside", what + "expected a regular file"};
   } else if (info.st_nlink > 1) {
-    result = Failure{"external-data-outside", what + "expected a file with one name, got one with " + std::to_string(info.st_nlink) +
-                                                  " hard links; copy the file"};
+    result = Failure{"external-data-outside", what + "expected a file with one name, got one with " +
+                                                  std::to_string(info.st_nlink) + " hard links; copy the file"};
   } else if (info.st_size > 0) {
     const size_t size = static_cast<size_t>(info.st_size);
     void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
@@ -110,9 +115,9 @@ Result<ExternalBytes> ExternalData::read(const std::string& location, int64_t of
   if (length < 0) length = file->size - offset;
   int64_t end = 0;
   if (offset < 0 || length < 0 || !checked_add(offset, length, &end) || end > file->size)
-    return Failure{"external-data-short", "external data '" + location + "': expected bytes " + std::to_string(offset) + " to " +
-                                              std::to_string(offset) + " + " + std::to_string(length) + ", got a file of " +
-                                              std::to_string(file->size) + " bytes"};
+    return Failure{"external-data-short", "external data '" + location + "': expected bytes " + std::to_string(offset) +
+                                              " to " + std::to_string(offset) + " + " + std::to_string(length) +
+                                              ", got a file of " + std::to_string(file->size) + " bytes"};
   return ExternalBytes{file->owner, file->data ? file->data + offset : nullptr, length};
 }
 

@@ -25,9 +25,9 @@ class ExternalData {
   ExternalData(const ExternalData&) = delete;
   ExternalData& operator=(const ExternalData&) = delete;
 
-  /// `length` < 0: to the end of the file. The kernel resolves the path beneath the folder without following links, and the file
-  /// must be a regular one with one name only, since names can be swapped but the opened file cannot.
-  /// Errors: external-data-outside, external-data-missing, external-data-short.
+  /// `length` < 0: to the end of the file. The kernel resolves the path beneath the folder without following links, and
+  /// the file must be a regular one with one name only, since names can be swapped but the opened file cannot. Errors:
+  /// external-data-outside, external-data-missing, external-data-short.
   Result<ExternalBytes> read(const std::string& location, int64_t offset, int64_t length);
 
  private:

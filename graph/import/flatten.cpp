@@ -39,10 +39,12 @@ class Flattener {
       function.opsets = &result_.opsets.back();
       for (const std::string& bytes : unknown_bytes(proto.unknown_fields(), kFunctionAttributeDefaults)) {
         onnx::AttributeProto attribute;
-        TS_USER_CHECK(attribute.ParseFromString(bytes), "truncated-model") << "function " << proto.name() << ": an attribute's default cannot be read";
+        TS_USER_CHECK(attribute.ParseFromString(bytes), "truncated-model")
+            << "function " << proto.name() << ": an attribute's default cannot be read";
         function.defaults[attribute.name()] = attribute;
       }
-      const FunctionId id{normal_domain(proto.domain()), proto.name(), first(unknown_bytes(proto.unknown_fields(), kFunctionOverload))};
+      const FunctionId id{normal_domain(proto.domain()), proto.name(),
+                          first(unknown_bytes(proto.unknown_fields(), kFunctionOverload))};
       TS_USER_CHECK(functions_.emplace(id, std::move(function)).second, "duplicate-name")
           << "function " << proto.name() << " of domain '" << proto.domain() << "': expected one definition, got two";
     }
@@ -54,36 +56,48 @@ class Flattener {
 
  private:
   FlatGraph graph(onnx::GraphProto& proto, const Opsets* opsets, int depth) {
-    TS_USER_CHECK(depth <= limits_.nesting, "too-deep") << "graph " << proto.name() << ": expected subgraphs nested at most " << limits_.nesting << " deep";
+    TS_USER_CHECK(depth <= limits_.nesting, "too-deep")
+        << "graph " << proto.name() << ": expected subgraphs nested at most " << limits_.nesting << " deep";
     FlatGraph flat{&proto, {}};
     for (onnx::NodeProto& node : *proto.mutable_node()) add(flat.nodes, node, opsets, depth);
     return flat;
   }
 
   void add(std::vector<FlatNode>& out, onnx::NodeProto& node, const Opsets* opsets, int depth) {
-    const FunctionId id{normal_domain(node.domain()), node.op_type(), first(unknown_bytes(node.unknown_fields(), kNodeOverload))};
-    if (const auto function = functions_.find(id); function != functions_.end()) return call(out, node, id, function->second, depth);
-    TS_USER_CHECK(++nodes_ <= limits_.nodes, "too-many-nodes") << "model: expected at most " << limits_.nodes << " nodes after inlining functions";
+    const FunctionId id{normal_domain(node.domain()), node.op_type(),
+                        first(unknown_bytes(node.unknown_fields(), kNodeOverload))};
+    if (const auto function = functions_.find(id); function != functions_.end())
+      return call(out, node, id, function->second, depth);
+    TS_USER_CHECK(++nodes_ <= limits_.nodes, "too-many-nodes")
+        << "model: expected at most " << limits_.nodes << " nodes after inlining functions";
     FlatNode flat{&node, opsets, {}};
     for (onnx::AttributeProto& attribute : *node.mutable_attribute())
-      if (attribute.has_g()) flat.subgraphs.emplace_back(attribute.name(), std::make_unique<FlatGraph>(graph(*attribute.mutable_g(), opsets, depth + 1)));
+      if (attribute.has_g())
+        flat.subgraphs.emplace_back(attribute.name(),
+                                    std::make_unique<FlatGraph>(graph(*attribute.mutable_g(), opsets, depth + 1)));
     out.push_back(std::move(flat));
   }
 
-  void call(std::vector<FlatNode>& out, const onnx::NodeProto& node, const FunctionId& id, const Function& function, int depth) {
+  void call(std::vector<FlatNode>& out, const onnx::NodeProto& node, const FunctionId& id, const Function& function,
+            int depth) {
     const onnx::FunctionProto& proto = *function.proto;
     TS_USER_CHECK(std::find(stack_.begin(), stack_.end(), id) == stack_.end(), "recursive-function")
-        << "function " << id.name << ": expected functions that do not call themselves, got a call of " << id.name << " inside " << stack_.back().name;
-    TS_USER_CHECK(static_cast<int>(stack_.size()) < limits_.nesting, "too-deep") << "function " << id.name << ": calls are nested deeper than " << limits_.nesting;
+        << "function " << id.name << ": expected functions that do not call themselves, got a call of " << id.name
+        << " inside " << stack_.back().name;
+    TS_USER_CHECK(static_cast<int>(stack_.size()) < limits_.nesting, "too-deep")
+        << "function " << id.name << ": calls are nested deeper than " << limits_.nesting;
     TS_USER_CHECK(node.input_size() <= proto.input_size() && node.output_size() <= proto.output_size(), "bad-function")
-        << "node '" << node.name() << "' calls " << id.name << ": expected at most " << proto.input_size() << " inputs and " << proto.output_size()
-        << " outputs, got " << node.input_size() << " and " << node.output_size();
+        << "node '" << node.name() << "' calls " << id.name << ": expected at most " << proto.input_size()
+        << " inputs and " << proto.output_size() << " outputs, got " << node.input_size() << " and "
+        << node.output_size();
     // The empty call still counts, so that calls of functions without nodes end as well.
-    TS_USER_CHECK(++nodes_ <= limits_.nodes, "too-many-nodes") << "model: expected at most " << limits_.nodes << " nodes after inlining functions";
+    TS_USER_CHECK(++nodes_ <= limits_.nodes, "too-many-nodes")
+        << "model: expected at most " << limits_.nodes << " nodes after inlining functions";
 
     const std::string prefix = (node.name().empty() ? id.name : node.name()) + "/" + std::to_string(calls_++) + "/";
     Names names;
-    for (int k = 0; k < proto.input_size(); ++k) names[proto.input(k)] = k < node.input_size() ? node.input(k) : std::string();
+    for (int k = 0; k < proto.input_size(); ++k)
+      names[proto.input(k)] = k < node.input_size() ? node.input(k) : std::string();
     std::vector<std::pair<std::string, std::string>> passed;  // outputs of the function that are its inputs
     for (int k = 0; k < node.output_size(); ++k) {
       if (node.output(k).empty()) continue;
@@ -121,8 +135,10 @@ class Flattener {
   /// Gives the values of a copied node the names of this call and fills in the attributes that refer to the call's.
   void instantiate(onnx::NodeProto& node, const std::string& prefix, const Names& names,
                    const std::map<std::string, const onnx::AttributeProto*>& attributes, int depth) {
-    TS_USER_CHECK(depth <= limits_.nesting, "too-deep") << "node '" << node.name() << "': subgraphs are nested deeper than " << limits_.nesting;
-    TS_USER_CHECK(++copied_ <= limits_.nodes, "too-many-nodes") << "model: expected at most " << limits_.nodes << " nodes after inlining functions";
+    TS_USER_CHECK(depth <= limits_.nesting, "too-deep")
+        << "node '" << node.name() << "': subgraphs are nested deeper than " << limits_.nesting;
+    TS_USER_CHECK(++copied_ <= limits_.nodes, "too-many-nodes")
+        << "model: expected at most " << limits_.nodes << " nodes after inlining functions";
     for (std::string& name : *node.mutable_input()) name = renamed(name, prefix, names);
     for (std::string& name : *node.mutable_output()) name = renamed(name, prefix, names);
     node.set_name(prefix + node.name());
@@ -149,8 +165,10 @@ class Flattener {
     // Names defined inside are distinct from those outside, so one rule serves both.
     for (onnx::ValueInfoProto& value : *graph.mutable_input()) value.set_name(renamed(value.name(), prefix, names));
     for (onnx::ValueInfoProto& value : *graph.mutable_output()) value.set_name(renamed(value.name(), prefix, names));
-    for (onnx::ValueInfoProto& value : *graph.mutable_value_info()) value.set_name(renamed(value.name(), prefix, names));
-    for (onnx::TensorProto& tensor : *graph.mutable_initializer()) tensor.set_name(renamed(tensor.name(), prefix, names));
+    for (onnx::ValueInfoProto& value : *graph.mutable_value_info())
+      value.set_name(renamed(value.name(), prefix, names));
+    for (onnx::TensorProto& tensor : *graph.mutable_initializer())
+      tensor.set_name(renamed(tensor.name(), prefix, names));
     for (onnx::SparseTensorProto& tensor : *graph.mutable_sparse_initializer())
       tensor.mutable_values()->set_name(renamed(tensor.values().name(), prefix, names));
     for (onnx::NodeProto& node : *graph.mutable_node()) instantiate(node, prefix, names, attributes, depth);

@@ -22,7 +22,9 @@ std::string node_name(const onnx::NodeProto& proto) {
   return proto.op_type();
 }
 
-std::string describe(const onnx::NodeProto& proto) { return "node '" + node_name(proto) + "' (" + proto.op_type() + ")"; }
+std::string describe(const onnx::NodeProto& proto) {
+  return "node '" + node_name(proto) + "' (" + proto.op_type() + ")";
+}
 
 [[noreturn]] void refuse(const Failure& failure) { throw UserError(failure.id, failure.message); }
 
@@ -36,13 +38,17 @@ std::string way_out_for(const std::string& id) {
 }
 
 std::string way_out_for_op(const std::string& op, const std::string& domain) {
-  if (domain == "com.microsoft" || domain.starts_with("com.microsoft.")) return "export the model without ONNX Runtime's optimiser";
+  if (domain == "com.microsoft" || domain.starts_with("com.microsoft."))
+    return "export the model without ONNX Runtime's optimiser";
   if (domain == "ai.onnx.ml") return "export classical models as tensor operators, for example with hummingbird";
   if (domain.starts_with("ai.onnx.")) return "export the model for inference";
-  if (!domain.empty()) return "export the model with operators of the default domain, or with a local function for this one";
+  if (!domain.empty())
+    return "export the model with operators of the default domain, or with a local function for this one";
   if (op.find("Sequence") != std::string::npos) return "replace sequences by tensors (Concat, Split, Gather)";
-  if (op.find("Random") != std::string::npos || op == "Bernoulli" || op == "Multinomial") return "make random numbers an input of the model";
-  if (op.find("String") != std::string::npos || op == "TfIdfVectorizer") return "do text processing in front of the model";
+  if (op.find("Random") != std::string::npos || op == "Bernoulli" || op == "Multinomial")
+    return "make random numbers an input of the model";
+  if (op.find("String") != std::string::npos || op == "TfIdfVectorizer")
+    return "do text processing in front of the model";
   return "rewrite this part of the model with supported operators";
 }
 
@@ -96,16 +102,21 @@ bool GraphImporter::run_subgraph(const std::vector<TensorType>& formals, const s
 }
 
 void GraphImporter::define(const std::string& name, Known known) {
-  TS_USER_CHECK(values_.emplace(name, known).second, "duplicate-name") << "graph " << flat_.proto->name() << ": value '" << name << "': expected one definition, got two";
+  TS_USER_CHECK(values_.emplace(name, known).second, "duplicate-name")
+      << "graph " << flat_.proto->name() << ": value '" << name << "': expected one definition, got two";
 }
 
 void GraphImporter::define_initializers() {
   for (onnx::TensorProto& tensor : *flat_.proto->mutable_initializer())
     TS_USER_CHECK(initializers_.emplace(tensor.name(), &tensor).second, "duplicate-name")
-        << "graph " << flat_.proto->name() << ": initializer '" << tensor.name() << "': expected one definition, got two";
+        << "graph " << flat_.proto->name() << ": initializer '" << tensor.name()
+        << "': expected one definition, got two";
   for (onnx::SparseTensorProto& tensor : *flat_.proto->mutable_sparse_initializer())
-    TS_USER_CHECK(!initializers_.count(tensor.values().name()) && sparse_initializers_.emplace(tensor.values().name(), &tensor).second, "duplicate-name")
-        << "graph " << flat_.proto->name() << ": initializer '" << tensor.values().name() << "': expected one definition, got two";
+    TS_USER_CHECK(!initializers_.count(tensor.values().name()) &&
+                      sparse_initializers_.emplace(tensor.values().name(), &tensor).second,
+                  "duplicate-name")
+        << "graph " << flat_.proto->name() << ": initializer '" << tensor.values().name()
+        << "': expected one definition, got two";
   for (const auto& info : flat_.proto->value_info()) declared_.emplace(info.name(), &info);
   for (const auto& info : flat_.proto->output()) declared_.emplace(info.name(), &info);
   for (const FlatNode& node : flat_.nodes) {
@@ -120,7 +131,8 @@ Expr GraphImporter::input_dim(const std::string& input, int axis, const onnx::Te
   const std::string place = input + "." + std::to_string(axis);
   const auto& sizes = session_.options.dims;
   if (dim.has_dim_value() && dim.dim_value() >= 0) {
-    TS_USER_CHECK(dim.dim_value() <= kMaxDim, "bad-shape") << "input " << input << ": dim " << axis << ": expected at most 2^40, got " << dim.dim_value();
+    TS_USER_CHECK(dim.dim_value() <= kMaxDim, "bad-shape")
+        << "input " << input << ": dim " << axis << ": expected at most 2^40, got " << dim.dim_value();
     return dim.dim_value();
   }
   // Writers mark a dim without a name as "?" or as a negative size.
@@ -129,11 +141,13 @@ Expr GraphImporter::input_dim(const std::string& input, int axis, const onnx::Te
     const auto size = sizes.find(key);
     if (size == sizes.end()) continue;
     session_.used_dims.insert(key);
-    TS_USER_CHECK(size->second >= 0 && size->second <= kMaxDim, "bad-dim") << "dim " << key << ": expected 0 to 2^40, got " << size->second;
+    TS_USER_CHECK(size->second >= 0 && size->second <= kMaxDim, "bad-dim")
+        << "dim " << key << ": expected 0 to 2^40, got " << size->second;
     if (named) session_.used_dims.insert(dim.dim_param());
     return size->second;
   }
-  if (const auto shape = session_.options.input_shapes.find(input); shape != session_.options.input_shapes.end() && axis < static_cast<int>(shape->second.size()))
+  if (const auto shape = session_.options.input_shapes.find(input);
+      shape != session_.options.input_shapes.end() && axis < static_cast<int>(shape->second.size()))
     return shape->second[static_cast<size_t>(axis)];
   return editor_.dim(named ? dim.dim_param() : place);
 }
@@ -153,9 +167,12 @@ std::optional<TensorType> GraphImporter::declared_type(const onnx::ValueInfoProt
   int axis = 0;
   for (const auto& dim : type.tensor_type().shape().dim()) {
     if (is_input) result.shape.push_back(input_dim(info.name(), axis, dim));
-    else if (dim.has_dim_value() && dim.dim_value() >= 0 && dim.dim_value() <= kMaxDim) result.shape.push_back(dim.dim_value());
+    else if (dim.has_dim_value() && dim.dim_value() >= 0 && dim.dim_value() <= kMaxDim)
+      result.shape.push_back(dim.dim_value());
     else if (const auto known = known_dim(dim.dim_param())) result.shape.push_back(*known);
-    else return std::nullopt;  // a name that only the exporter understands would make the operators behind look unsupported
+    else
+      return std::nullopt;  // a name that only the exporter understands would make the operators behind look
+                            // unsupported
     ++axis;
   }
   return result;
@@ -163,15 +180,19 @@ std::optional<TensorType> GraphImporter::declared_type(const onnx::ValueInfoProt
 
 void GraphImporter::define_inputs() {
   for (const auto& input : flat_.proto->input()) {
-    TS_USER_CHECK(!input.name().empty(), "bad-input") << "graph " << flat_.proto->name() << ": expected inputs with names, got one without";
-    // Until IR version 4 weights had to be inputs too; the value in the file is then only a default, which is what everybody wants.
+    TS_USER_CHECK(!input.name().empty(), "bad-input")
+        << "graph " << flat_.proto->name() << ": expected inputs with names, got one without";
+    // Until IR version 4 weights had to be inputs too; the value in the file is then only a default, which is what
+    // everybody wants.
     if (initializers_.count(input.name()) || sparse_initializers_.count(input.name())) continue;
     auto type_of_input = declared_type(input, /*is_input=*/true);
     if (const auto fixed = session_.options.constants.find(input.name()); fixed != session_.options.constants.end()) {
       const TensorType given = static_type(fixed->second.dtype(), fixed->second.shape());
       session_.used_constants.insert(input.name());
-      TS_USER_CHECK(!type_of_input || (type_of_input->dtype == given.dtype && type_of_input->rank() == given.rank()), "bad-input")
-          << "input " << input.name() << ": expected " << to_string(*type_of_input) << ", got a constant of " << to_string(given);
+      TS_USER_CHECK(!type_of_input || (type_of_input->dtype == given.dtype && type_of_input->rank() == given.rank()),
+                    "bad-input")
+          << "input " << input.name() << ": expected " << to_string(*type_of_input) << ", got a constant of "
+          << to_string(given);
       define(input.name(), {editor_.add_constant(fixed->second, input.name()), true});
       continue;
     }
@@ -181,7 +202,8 @@ void GraphImporter::define_inputs() {
     }
     const onnx::TypeProto& type = input.type();
     const bool tensor = type.value_case() == onnx::TypeProto::kTensorType;
-    std::string why = "it is a sequence, map, optional or sparse tensor", id = "unsupported-type", way_out = "make it a tensor";
+    std::string why = "it is a sequence, map, optional or sparse tensor", id = "unsupported-type",
+                way_out = "make it a tensor";
     if (tensor && !onnx_dtype(type.tensor_type().elem_type())) {
       id = "unsupported-dtype";
       why = onnx_dtype(type.tensor_type().elem_type()).failure().message;
@@ -191,7 +213,8 @@ void GraphImporter::define_inputs() {
       why = "its shape is not declared";
       way_out = "declare the input's shape in the model (open dims may stay open)";
     }
-    session_.result.unsupported.add({"(input)", "", 0, 1, input.name(), id, "input '" + input.name().substr(0, 200) + "': " + why, way_out});
+    session_.result.unsupported.add(
+        {"(input)", "", 0, 1, input.name(), id, "input '" + input.name().substr(0, 200) + "': " + why, way_out});
     complete_ = false;
     define(input.name(), {});
   }
@@ -203,9 +226,11 @@ void GraphImporter::order_nodes() {
   for (size_t n = 0; n < flat_.nodes.size(); ++n)
     for (const std::string& name : flat_.nodes[n].proto->output()) {
       if (name.empty()) continue;
-      TS_USER_CHECK(!values_.count(name) && !initializers_.count(name) && !sparse_initializers_.count(name) && producer.emplace(name, static_cast<int>(n)).second,
+      TS_USER_CHECK(!values_.count(name) && !initializers_.count(name) && !sparse_initializers_.count(name) &&
+                        producer.emplace(name, static_cast<int>(n)).second,
                     "duplicate-name")
-          << describe(*flat_.nodes[n].proto) << ": output '" << name << "': expected a new name, got one that is defined already";
+          << describe(*flat_.nodes[n].proto) << ": output '" << name
+          << "': expected a new name, got one that is defined already";
     }
   std::vector<std::vector<int>> consumers(flat_.nodes.size());
   std::vector<int> missing(flat_.nodes.size(), 0);
@@ -217,7 +242,8 @@ void GraphImporter::order_nodes() {
       return;
     }
     TS_USER_CHECK(visible(name), "unknown-input")
-        << describe(*flat_.nodes[n].proto) << ": input '" << name << "': expected the name of an input, initializer or node output, got one that nothing defines";
+        << describe(*flat_.nodes[n].proto) << ": input '" << name
+        << "': expected the name of an input, initializer or node output, got one that nothing defines";
   };
   for (size_t n = 0; n < flat_.nodes.size(); ++n) {
     for (const std::string& name : flat_.nodes[n].proto->input()) depend(n, name);
@@ -246,11 +272,10 @@ const GraphImporter::Known* GraphImporter::find(const std::string& name) {
   if (const auto found = initializers_.find(name); found != initializers_.end())
     constant = read_tensor(*found->second, "initializer '" + name + "'", session_.files, session_.options.limits);
   else if (const auto sparse = sparse_initializers_.find(name); sparse != sparse_initializers_.end())
-    constant = read_sparse_tensor(*sparse->second, "initializer '" + name + "'", session_.files, session_.options.limits);
-  else if (const Constant* outer = outer_constant(name))
-    constant = *outer;
-  else
-    return nullptr;
+    constant =
+        read_sparse_tensor(*sparse->second, "initializer '" + name + "'", session_.files, session_.options.limits);
+  else if (const Constant* outer = outer_constant(name)) constant = *outer;
+  else return nullptr;
   Known known;
   if (constant) {
     known = {editor_.add_constant(std::move(constant).value(), name), true};
@@ -265,7 +290,8 @@ const GraphImporter::Known* GraphImporter::find(const std::string& name) {
 
 bool GraphImporter::visible(const std::string& name) {
   for (GraphImporter* scope = this; scope; scope = scope->outer_)
-    if (scope->values_.count(name) || scope->initializers_.count(name) || scope->sparse_initializers_.count(name)) return true;
+    if (scope->values_.count(name) || scope->initializers_.count(name) || scope->sparse_initializers_.count(name))
+      return true;
   return false;
 }
 
@@ -289,18 +315,20 @@ void GraphImporter::import_nodes() {
   }
 }
 
-void GraphImporter::report(const FlatNode& node, const std::string& id, const std::string& why, const std::string& way_out) {
+void GraphImporter::report(const FlatNode& node, const std::string& id, const std::string& why,
+                           const std::string& way_out) {
   const std::string domain = normal_domain(node.proto->domain());
   const auto opset = node.opsets->find(domain);
-  session_.result.unsupported.add(
-      {node.proto->op_type(), domain, opset == node.opsets->end() ? 0 : opset->second, 1, node_name(*node.proto), id, why, way_out});
+  session_.result.unsupported.add({node.proto->op_type(), domain, opset == node.opsets->end() ? 0 : opset->second, 1,
+                                   node_name(*node.proto), id, why, way_out});
   complete_ = false;
 }
 
 void GraphImporter::report_subgraph_ops(const FlatGraph& flat) {
   for (const FlatNode& node : flat.nodes) {
     const std::string domain = normal_domain(node.proto->domain());
-    if (node.proto->op_type() != "Constant" && !find_op(node.proto->op_type(), domain) && !has_adapter(node.proto->op_type(), domain))
+    if (node.proto->op_type() != "Constant" && !find_op(node.proto->op_type(), domain) &&
+        !has_adapter(node.proto->op_type(), domain))
       report(node, "unsupported-op", "the operator is not implemented", way_out_for_op(node.proto->op_type(), domain));
     for (const auto& [attr, subgraph] : node.subgraphs) report_subgraph_ops(*subgraph);
   }
@@ -337,8 +365,10 @@ void GraphImporter::import_node(const FlatNode& node) {
 
   const auto opset = node.opsets->find(domain);
   if (opset == node.opsets->end()) {
-    TS_USER_CHECK(!domain.empty(), "bad-opset") << what << ": expected the model to import an opset of ai.onnx, got none";
-    report(node, "unsupported-domain", "the model imports no opset of domain '" + domain + "'", way_out_for_op(proto.op_type(), domain));
+    TS_USER_CHECK(!domain.empty(), "bad-opset")
+        << what << ": expected the model to import an opset of ai.onnx, got none";
+    report(node, "unsupported-domain", "the model imports no opset of domain '" + domain + "'",
+           way_out_for_op(proto.op_type(), domain));
     return give_up(node);
   }
   TS_USER_CHECK(!domain.empty() || (opset->second >= kOldestOpset && opset->second <= kNewestOpset), "bad-opset")
@@ -370,9 +400,11 @@ void GraphImporter::import_node(const FlatNode& node) {
 void GraphImporter::import_constant(const FlatNode& node, const std::string& what) {
   onnx::NodeProto& proto = *node.proto;
   TS_USER_CHECK(proto.output_size() == 1 && proto.attribute_size() == 1 && proto.input_size() == 0, "bad-attribute")
-      << what << ": expected one attribute and one output, got " << proto.attribute_size() << " and " << proto.output_size();
+      << what << ": expected one attribute and one output, got " << proto.attribute_size() << " and "
+      << proto.output_size();
   onnx::AttributeProto& attribute = *proto.mutable_attribute(0);
-  auto value = read_attribute(attribute, what + ": attribute " + attribute.name(), session_.files, session_.options.limits);
+  auto value =
+      read_attribute(attribute, what + ": attribute " + attribute.name(), session_.files, session_.options.limits);
   if (!value) {
     if (!is_unsupported(value.failure().id)) refuse(value.failure());
     report(node, value.failure().id, value.failure().message, way_out_for(value.failure().id));
@@ -383,12 +415,21 @@ void GraphImporter::import_constant(const FlatNode& node, const std::string& wha
     Constant operator()(const Constant& x) const { return x; }
     Constant operator()(int64_t x) const { return Constant::from_ints(kInt64, {}, std::span(&x, 1)); }
     Constant operator()(double x) const { return Constant::from_floats(kFloat32, {}, std::span(&x, 1)); }
-    Constant operator()(const std::vector<int64_t>& x) const { return Constant::from_ints(kInt64, {static_cast<int64_t>(x.size())}, x); }
-    Constant operator()(const std::vector<double>& x) const { return Constant::from_floats(kFloat32, {static_cast<int64_t>(x.size())}, x); }
-    Constant operator()(const std::string&) const { throw Refused{"unsupported-dtype", what + ": strings are not supported", "do text processing in front of the model"}; }
+    Constant operator()(const std::vector<int64_t>& x) const {
+      return Constant::from_ints(kInt64, {static_cast<int64_t>(x.size())}, x);
+    }
+    Constant operator()(const std::vector<double>& x) const {
+      return Constant::from_floats(kFloat32, {static_cast<int64_t>(x.size())}, x);
+    }
+    Constant operator()(const std::string&) const {
+      throw Refused{"unsupported-dtype", what + ": strings are not supported",
+                    "do text processing in front of the model"};
+    }
     Constant operator()(const std::vector<std::string>&) const { return (*this)(std::string()); }
     Constant operator()(DType) const { throw UserError("bad-attribute", what + ": expected a value"); }
-    Constant operator()(const std::shared_ptr<Graph>&) const { throw UserError("bad-attribute", what + ": expected a value"); }
+    Constant operator()(const std::shared_ptr<Graph>&) const {
+      throw UserError("bad-attribute", what + ": expected a value");
+    }
   };
   try {
     const Value constant = editor_.add_constant(std::visit(Make{what}, *value), node_name(proto));
@@ -402,10 +443,13 @@ void GraphImporter::import_constant(const FlatNode& node, const std::string& wha
 
 bool GraphImporter::read_attributes(const FlatNode& node, NodeForm& form, const std::string& what) {
   for (onnx::AttributeProto& attribute : *node.proto->mutable_attribute()) {
-    TS_USER_CHECK(!form.attrs.has(attribute.name()), "bad-attribute") << what << ": attribute " << attribute.name() << ": expected one value, got two";
-    TS_USER_CHECK(attribute.ref_attr_name().empty(), "bad-attribute") << what << ": attribute " << attribute.name() << ": expected a value outside of functions";
+    TS_USER_CHECK(!form.attrs.has(attribute.name()), "bad-attribute")
+        << what << ": attribute " << attribute.name() << ": expected one value, got two";
+    TS_USER_CHECK(attribute.ref_attr_name().empty(), "bad-attribute")
+        << what << ": attribute " << attribute.name() << ": expected a value outside of functions";
     if (attribute.has_g()) continue;
-    auto value = read_attribute(attribute, what + ": attribute " + attribute.name(), session_.files, session_.options.limits);
+    auto value =
+        read_attribute(attribute, what + ": attribute " + attribute.name(), session_.files, session_.options.limits);
     if (!value) {
       if (!is_unsupported(value.failure().id)) refuse(value.failure());
       report(node, value.failure().id, value.failure().message, way_out_for(value.failure().id));
@@ -418,12 +462,18 @@ bool GraphImporter::read_attributes(const FlatNode& node, NodeForm& form, const 
 
 std::vector<TensorType> GraphImporter::formal_types(const FlatNode& node, const FlatGraph& body, const NodeForm& form) {
   std::vector<TensorType> types;
-  const auto type_of = [&](size_t i) { return i < form.inputs.size() && form.inputs[i].given() ? editor_.graph().type(form.inputs[i]) : TensorType{kBool, {}, {}}; };
+  const auto type_of = [&](size_t i) {
+    return i < form.inputs.size() && form.inputs[i].given() ? editor_.graph().type(form.inputs[i])
+                                                            : TensorType{kBool, {}, {}};
+  };
   const int count = body.proto->input_size();
   const std::string& op = node.proto->op_type();
   if (op == "Loop") {
     // Iteration number, condition, then what the loop carries.
-    for (int k = 0; k < count; ++k) types.push_back(k == 0 ? static_type(kInt64, {}) : k == 1 ? static_type(kBool, {}) : type_of(static_cast<size_t>(k)));
+    for (int k = 0; k < count; ++k)
+      types.push_back(k == 0   ? static_type(kInt64, {})
+                      : k == 1 ? static_type(kBool, {})
+                               : type_of(static_cast<size_t>(k)));
   } else if (op == "Scan") {
     const int64_t scans = form.attrs.get_int("num_scan_inputs", 0);
     const std::vector<int64_t> axes = form.attrs.get_ints("scan_input_axes");
@@ -444,7 +494,8 @@ std::vector<TensorType> GraphImporter::formal_types(const FlatNode& node, const 
   return types;
 }
 
-std::optional<std::vector<std::string>> GraphImporter::captures_of(const FlatNode& node, const std::vector<const FlatGraph*>& subgraphs) {
+std::optional<std::vector<std::string>> GraphImporter::captures_of(const FlatNode& node,
+                                                                   const std::vector<const FlatGraph*>& subgraphs) {
   std::vector<std::string> captures;
   for (const FlatGraph* subgraph : subgraphs)
     for (const std::string& name : free_names(*subgraph, session_)) {
@@ -454,7 +505,8 @@ std::optional<std::vector<std::string>> GraphImporter::captures_of(const FlatNod
         for (const auto& [attr, graph] : node.subgraphs) report_subgraph_ops(*graph);
         return std::nullopt;
       }
-      TS_USER_CHECK(known, "unknown-input") << describe(*node.proto) << ": value '" << name << "' of a subgraph is not defined";
+      TS_USER_CHECK(known, "unknown-input")
+          << describe(*node.proto) << ": value '" << name << "' of a subgraph is not defined";
       if (!editor_.graph().constant(known->value)) captures.push_back(name);
     }
   return captures;
@@ -491,11 +543,13 @@ bool GraphImporter::read_subgraphs(const FlatNode& node, NodeForm& form) {
     auto graph = std::make_shared<Graph>();
     graph->name = subgraph->proto->name();
     try {
-      complete &= GraphImporter(session_, *subgraph, *graph, this).run_subgraph(formal_types(node, *subgraph, form), *captures);
+      complete &=
+          GraphImporter(session_, *subgraph, *graph, this).run_subgraph(formal_types(node, *subgraph, form), *captures);
     } catch (const UserError& error) {
       // A branch may be wrong for these sizes because it is never taken with them.
       if (form.op != "If") throw;
-      report(node, "unsupported-branch", attr + " does not fit: " + error.message(), "make the input that decides a constant, or give other sizes with --dim");
+      report(node, "unsupported-branch", attr + " does not fit: " + error.message(),
+             "make the input that decides a constant, or give other sizes with --dim");
       complete = false;
     }
     form.attrs.set(attr, std::move(graph));
@@ -513,7 +567,8 @@ void GraphImporter::add_node(const FlatNode& node, NodeForm form, const std::str
     if (!op || form.domain.empty()) adapt(context);
     if (!context.outputs.empty()) {
       for (size_t k = 0; k < context.outputs.size() && k < static_cast<size_t>(node.proto->output_size()); ++k)
-        if (!node.proto->output(static_cast<int>(k)).empty()) editor_.set_output_name(context.outputs[k], node.proto->output(static_cast<int>(k)));
+        if (!node.proto->output(static_cast<int>(k)).empty())
+          editor_.set_output_name(context.outputs[k], node.proto->output(static_cast<int>(k)));
       return finish(node, context.outputs);
     }
     op = find_op(form.op, form.domain);
@@ -524,12 +579,14 @@ void GraphImporter::add_node(const FlatNode& node, NodeForm form, const std::str
     }
     if (auto ok = update_attributes(*op, context); !ok) {
       if (!is_unsupported(ok.failure().id)) refuse({ok.failure().id, what + ": " + ok.failure().message});
-      report(node, ok.failure().id, ok.failure().message, "use an opset in which the operator has this form, or leave the attribute out");
+      report(node, ok.failure().id, ok.failure().message,
+             "use an opset in which the operator has this form, or leave the attribute out");
       return give_up(node);
     }
     // Optional outputs at the end that nothing reads are not asked for.
     if (op->max_outputs >= 0)
-      while (form.num_outputs > op->min_outputs && (static_cast<size_t>(form.num_outputs) > form.output_used.size() || !form.output_used[static_cast<size_t>(form.num_outputs) - 1]))
+      while (form.num_outputs > op->min_outputs && (static_cast<size_t>(form.num_outputs) > form.output_used.size() ||
+                                                    !form.output_used[static_cast<size_t>(form.num_outputs) - 1]))
         --form.num_outputs;
     auto added = editor_.try_add(*op, form.inputs, form.attrs, form.name, form.num_outputs);
     if (!added) {
@@ -540,7 +597,8 @@ void GraphImporter::add_node(const FlatNode& node, NodeForm form, const std::str
     std::vector<Value> outputs;
     for (int k = 0; k < form.num_outputs; ++k) {
       outputs.push_back({*added, k});
-      if (k < node.proto->output_size() && !node.proto->output(k).empty()) editor_.set_output_name(outputs.back(), node.proto->output(k));
+      if (k < node.proto->output_size() && !node.proto->output(k).empty())
+        editor_.set_output_name(outputs.back(), node.proto->output(k));
     }
     finish(node, outputs);
   } catch (const Refused& refused) {
@@ -557,25 +615,31 @@ void GraphImporter::check_output_type(const onnx::ValueInfoProto& declared, Valu
   bool differs = !dtype || *dtype != inferred.dtype || (type.has_shape() && type.shape().dim_size() != inferred.rank());
   for (int k = 0; !differs && type.has_shape() && k < type.shape().dim_size(); ++k) {
     const auto* imm = inferred.shape[static_cast<size_t>(k)].as<IntImm>();
-    differs = imm && type.shape().dim(k).has_dim_value() && type.shape().dim(k).dim_value() > 0 && type.shape().dim(k).dim_value() != imm->value;
+    differs = imm && type.shape().dim(k).has_dim_value() && type.shape().dim(k).dim_value() > 0 &&
+              type.shape().dim(k).dim_value() != imm->value;
   }
   if (!differs) return;
   std::string text;
-  for (const auto& dim : type.shape().dim()) text += (text.empty() ? "" : ", ") + (dim.has_dim_value() ? std::to_string(dim.dim_value()) : dim.dim_param());
-  session_.result.warnings.push_back("value '" + declared.name() + "': the model declares " + (dtype ? to_string(*dtype) : "?") + "[" + text + "], its operators give " +
+  for (const auto& dim : type.shape().dim())
+    text += (text.empty() ? "" : ", ") + (dim.has_dim_value() ? std::to_string(dim.dim_value()) : dim.dim_param());
+  session_.result.warnings.push_back("value '" + declared.name() + "': the model declares " +
+                                     (dtype ? to_string(*dtype) : "?") + "[" + text + "], its operators give " +
                                      to_string(inferred));
 }
 
 bool GraphImporter::set_graph_outputs() {
   std::vector<Value> outputs;
   std::vector<std::string> names;
-  TS_USER_CHECK(flat_.proto->output_size() > 0 || outer_, "not-a-model") << "graph " << flat_.proto->name() << ": expected outputs, got none";
+  TS_USER_CHECK(flat_.proto->output_size() > 0 || outer_, "not-a-model")
+      << "graph " << flat_.proto->name() << ": expected outputs, got none";
   std::set<std::string> taken;
   for (const auto& declared : flat_.proto->output()) {
     const std::string& name = declared.name();
-    TS_USER_CHECK(outer_ || taken.insert(name).second, "duplicate-name") << "graph output '" << name << "': expected one, got two of this name";
+    TS_USER_CHECK(outer_ || taken.insert(name).second, "duplicate-name")
+        << "graph output '" << name << "': expected one, got two of this name";
     const Known* known = find(name);
-    TS_USER_CHECK(known, "unknown-input") << "graph output '" << name << "': expected the name of a value, got one that nothing defines";
+    TS_USER_CHECK(known, "unknown-input")
+        << "graph output '" << name << "': expected the name of a value, got one that nothing defines";
     if (!known->typed) {
       complete_ = false;
       continue;
@@ -585,7 +649,8 @@ bool GraphImporter::set_graph_outputs() {
     names.push_back(name);
   }
   for (const auto& info : flat_.proto->value_info())
-    if (const auto known = values_.find(info.name()); known != values_.end() && known->second.typed) check_output_type(info, known->second.value);
+    if (const auto known = values_.find(info.name()); known != values_.end() && known->second.typed)
+      check_output_type(info, known->second.value);
   editor_.set_outputs(std::move(outputs), std::move(names));
   return complete_;
 }

@@ -17,12 +17,13 @@ struct ImportSession {
   const ImportOptions& options;
   ExternalData files;
   ImportResult& result;
-  std::set<std::string> used_dims;                                                   ///< keys of options.dims that were met
-  std::set<std::string> used_constants;                                              ///< the same of options.constants
-  std::unordered_map<const FlatGraph*, std::vector<std::string>> free_names;         ///< cache
+  std::set<std::string> used_dims;                                            ///< keys of options.dims that were met
+  std::set<std::string> used_constants;                                       ///< the same of options.constants
+  std::unordered_map<const FlatGraph*, std::vector<std::string>> free_names;  ///< cache
 };
 
-/// Names that a subgraph reads but does not define, in order of first appearance. Cost: linear in the nodes, by the cache.
+/// Names that a subgraph reads but does not define, in order of first appearance. Cost: linear in the nodes, by the
+/// cache.
 const std::vector<std::string>& free_names(const FlatGraph& flat, ImportSession& session);
 
 class GraphImporter {
@@ -33,8 +34,8 @@ class GraphImporter {
 
   /// Imports the main graph; its inputs have the types that the model declares.
   void run_main();
-  /// Imports a subgraph: formal inputs of the given types, then the captured values. Returns false when something in it is not
-  /// supported (which is then in the report).
+  /// Imports a subgraph: formal inputs of the given types, then the captured values. Returns false when something in it
+  /// is not supported (which is then in the report).
   bool run_subgraph(const std::vector<TensorType>& formals, const std::vector<std::string>& captures);
 
  private:
@@ -64,13 +65,15 @@ class GraphImporter {
   bool read_attributes(const FlatNode& node, NodeForm& form, const std::string& what);
   bool read_subgraphs(const FlatNode& node, NodeForm& form);
   /// Names that the subgraphs read from here and that are no constants. Nothing when one of them has no type.
-  std::optional<std::vector<std::string>> captures_of(const FlatNode& node, const std::vector<const FlatGraph*>& subgraphs);
+  std::optional<std::vector<std::string>> captures_of(const FlatNode& node,
+                                                      const std::vector<const FlatGraph*>& subgraphs);
   /// `If` whose condition is known: only the branch that is taken is imported, in place. True when the node is done.
   bool import_taken_branch(const FlatNode& node, const NodeForm& form);
   std::vector<TensorType> formal_types(const FlatNode& node, const FlatGraph& body, const NodeForm& form);
   void add_node(const FlatNode& node, NodeForm form, const std::string& what);
   void finish(const FlatNode& node, const std::vector<Value>& outputs);
-  /// Outputs of a node that could not be added: typed by what the model declares, so that the nodes behind it are looked at too.
+  /// Outputs of a node that could not be added: typed by what the model declares, so that the nodes behind it are
+  /// looked at too.
   void give_up(const FlatNode& node);
   void report(const FlatNode& node, const std::string& id, const std::string& why, const std::string& way_out);
   void report_subgraph_ops(const FlatGraph& flat);

@@ -9,7 +9,9 @@ namespace {
 constexpr int64_t kAll = 1'000'000;
 constexpr const char* kDomain = "com.microsoft";
 
-Value scaled(Adapting& c, Value v, double factor) { return factor == 1 ? v : c.node("Mul", {v, c.scalar(factor, c.type(v).dtype)}); }
+Value scaled(Adapting& c, Value v, double factor) {
+  return factor == 1 ? v : c.node("Mul", {v, c.scalar(factor, c.type(v).dtype)});
+}
 
 AttrMap one_attr(const char* name, AttrValue value) {
   AttrMap attrs;
@@ -20,7 +22,8 @@ AttrMap one_attr(const char* name, AttrValue value) {
 void refuse_used_outputs(const Adapting& c, size_t from) {
   for (size_t k = from; k < c.form.output_used.size(); ++k)
     if (c.form.output_used[k])
-      throw Refused{"unsupported-output", "output " + std::to_string(k) + " is not supported", "export the model without ONNX Runtime's optimiser"};
+      throw Refused{"unsupported-output", "output " + std::to_string(k) + " is not supported",
+                    "export the model without ONNX Runtime's optimiser"};
 }
 
 void gelu(Adapting& c) { c.outputs = {c.node("Gelu", {c.input(0)})}; }
@@ -38,7 +41,8 @@ void quick_gelu(Adapting& c) {
   c.outputs = {c.node("Mul", {x, c.node("Sigmoid", {scaled(c, x, c.form.attrs.get_float("alpha", 1.702))})})};
 }
 
-/// Swaps the last two axes; `batch` moves axis 0 to in front of the last one first, as the operator's transBatch attributes ask.
+/// Swaps the last two axes; `batch` moves axis 0 to in front of the last one first, as the operator's transBatch
+/// attributes ask.
 Value transposed(Adapting& c, Value v, bool matrix, bool batch) {
   if (!matrix && !batch) return v;
   const int rank = c.type(v).rank();
@@ -66,13 +70,16 @@ Value activated(Adapting& c, Value v, const std::string& name, const std::vector
   if (name.empty()) return v;
   if (name == "Relu" || name == "Tanh" || name == "Sigmoid") return c.node(name, {v});
   if (name == "LeakyRelu") return c.node("LeakyRelu", {v}, one_attr("alpha", parameter(0, 0.01)));
-  if (name == "Clip") return c.node("Clip", {v, c.scalar(parameter(0, -INFINITY), c.type(v).dtype), c.scalar(parameter(1, INFINITY), c.type(v).dtype)});
+  if (name == "Clip")
+    return c.node("Clip", {v, c.scalar(parameter(0, -INFINITY), c.type(v).dtype),
+                           c.scalar(parameter(1, INFINITY), c.type(v).dtype)});
   if (name == "HardSigmoid") {
     AttrMap attrs = one_attr("alpha", parameter(0, 0.2));
     attrs.set("beta", parameter(1, 0.5));
     return c.node("HardSigmoid", {v}, attrs);
   }
-  throw Refused{"unsupported-attribute", "activation '" + name + "' is not known", "export the model without ONNX Runtime's optimiser"};
+  throw Refused{"unsupported-attribute", "activation '" + name + "' is not known",
+                "export the model without ONNX Runtime's optimiser"};
 }
 
 void fused_conv(Adapting& c) {
@@ -106,9 +113,11 @@ void skip_layer_norm(Adapting& c) {
   if (c.has(bias)) sum = c.node("Add", {sum, c.input(bias)});
   AttrMap attrs = one_attr("axis", int64_t{-1});
   attrs.set("epsilon", c.form.attrs.get_float("epsilon", 1e-12));
-  const Value y = simple ? c.node("RMSNormalization", {sum, c.input(2)}, attrs) : c.node("LayerNormalization", {sum, c.input(2), c.input(3)}, attrs);
+  const Value y = simple ? c.node("RMSNormalization", {sum, c.input(2)}, attrs)
+                         : c.node("LayerNormalization", {sum, c.input(2), c.input(3)}, attrs);
   for (size_t k = 1; k < 3 && k < c.form.output_used.size(); ++k)
-    if (c.form.output_used[k]) throw Refused{"unsupported-output", "mean and deviation as outputs are not supported", "export for inference"};
+    if (c.form.output_used[k])
+      throw Refused{"unsupported-output", "mean and deviation as outputs are not supported", "export for inference"};
   c.outputs = {y, y, y, sum};
   c.outputs.resize(static_cast<size_t>(c.form.num_outputs));
 }
@@ -125,7 +134,9 @@ void layer_norm_in_foreign_domain(Adapting& c) {
 Value dequantized(Adapting& c, int first) {
   return c.node("DequantizeLinear", {c.input(first), c.input(first + 1), c.input(first + 2)});
 }
-Value quantized(Adapting& c, Value v, int first) { return c.node("QuantizeLinear", {v, c.input(first), c.input(first + 1)}); }
+Value quantized(Adapting& c, Value v, int first) {
+  return c.node("QuantizeLinear", {v, c.input(first), c.input(first + 1)});
+}
 
 void qlinear_binary(Adapting& c) {
   const std::string op = c.form.op == "QLinearAdd" ? "Add" : "Mul";
@@ -134,7 +145,9 @@ void qlinear_binary(Adapting& c) {
 
 void qlinear_unary(Adapting& c) {
   if (c.form.op == "QLinearSigmoid") c.outputs = {quantized(c, c.node("Sigmoid", {dequantized(c, 0)}), 3)};
-  else c.outputs = {quantized(c, c.node("LeakyRelu", {dequantized(c, 0)}, one_attr("alpha", c.form.attrs.get_float("alpha", 0.01))), 3)};
+  else
+    c.outputs = {quantized(
+        c, c.node("LeakyRelu", {dequantized(c, 0)}, one_attr("alpha", c.form.attrs.get_float("alpha", 0.01))), 3)};
 }
 
 void qlinear_softmax(Adapting& c) {
@@ -143,13 +156,15 @@ void qlinear_softmax(Adapting& c) {
   int64_t axis = c.form.attrs.get_int("axis", -1);
   if (axis < 0) axis += rank;
   if (c.form.attrs.get_int("opset", 13) < 13 && axis != rank - 1)
-    throw Refused{"unsupported-attribute", "Softmax over several axes in quantised form is not supported", "quantise the model at opset 13 or later"};
+    throw Refused{"unsupported-attribute", "Softmax over several axes in quantised form is not supported",
+                  "quantise the model at opset 13 or later"};
   c.outputs = {quantized(c, c.node("Softmax", {dequantized(c, 0)}, one_attr("axis", axis)), 3)};
 }
 
 void qlinear_global_average_pool(Adapting& c) {
   if (c.form.attrs.get_int("channels_last", 0) != 0)
-    throw Refused{"unsupported-attribute", "channels_last = 1 is not supported", "quantise the model without layout changes"};
+    throw Refused{"unsupported-attribute", "channels_last = 1 is not supported",
+                  "quantise the model without layout changes"};
   c.outputs = {quantized(c, c.node("GlobalAveragePool", {dequantized(c, 0)}), 3)};
 }
 
@@ -159,11 +174,13 @@ void qlinear_concat(Adapting& c) {
   c.outputs = {quantized(c, c.node("Concat", parts, one_attr("axis", c.form.attrs.get_int("axis", 0))), 0)};
 }
 
-/// alpha * (a - za) * (b - zb) * scales + bias (i32, in units of the product's scale), then quantised if a scale is given.
+/// alpha * (a - za) * (b - zb) * scales + bias (i32, in units of the product's scale), then quantised if a scale is
+/// given.
 void qgemm(Adapting& c) {
   AttrMap attrs = c.form.attrs;
   const double alpha = attrs.get_float("alpha", 1);
-  if (alpha != 1) throw Refused{"unsupported-attribute", "alpha other than 1 is not supported", "fold alpha into the scales"};
+  if (alpha != 1)
+    throw Refused{"unsupported-attribute", "alpha other than 1 is not supported", "fold alpha into the scales"};
   const Constant* b_scale = c.constant(4);
   AttrMap b_attrs;
   if (!b_scale || b_scale->num_elements() > 1) b_attrs.set("axis", int64_t{attrs.get_int("transB", 0) != 0 ? 0 : 1});
@@ -189,7 +206,9 @@ void matmul_integer_to_float(Adapting& c) {
 /// Quantises the first input as it comes, then multiplies in integers.
 void dynamic_quantize_matmul(Adapting& c) {
   const OpDef* quantize = find_op("DynamicQuantizeLinear");
-  if (!quantize) throw Refused{"unsupported-op", "it needs DynamicQuantizeLinear, which is not implemented", "use the model in float32"};
+  if (!quantize)
+    throw Refused{"unsupported-op", "it needs DynamicQuantizeLinear, which is not implemented",
+                  "use the model in float32"};
   const NodeId id = c.editor.add(*quantize, {c.input(0)}, {}, c.form.name + ".quantize", 3);
   const Value product = c.node("MatMulInteger", {Value{id, 0}, c.input(1), Value{id, 2}, c.input(3)});
   const Value real = c.node("Cast", {product}, one_attr("to", kFloat32));

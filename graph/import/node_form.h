@@ -11,9 +11,9 @@ namespace tensmith::graph {
 /// What the model says of a node, with values instead of names.
 struct NodeForm {
   std::string op, domain, name;
-  int64_t opset = 0;          ///< of the domain
+  int64_t opset = 0;  ///< of the domain
   std::vector<Value> inputs;
-  AttrMap attrs;              ///< element types are still ints
+  AttrMap attrs;  ///< element types are still ints
   int num_outputs = 1;
   std::vector<bool> output_used;  ///< one per output: whether anything reads it
 };
@@ -40,7 +40,7 @@ class Adapting {
   void set_input(int i, Value value);
   bool input_is_empty_constant(int i) const;
 
-  Value ints(const std::vector<int64_t>& values);         ///< a constant of rank 1, i64
+  Value ints(const std::vector<int64_t>& values);  ///< a constant of rank 1, i64
   Value floats(const std::vector<double>& values, DType dtype = kFloat32);
   Value scalar(double value, DType dtype);
   /// The first output of a new node of the default domain; its name derives from the form's.
@@ -71,8 +71,9 @@ bool has_adapter(const std::string& op, const std::string& domain);
 /// Runs all adapters of the form's operator. Errors: Refused.
 void adapt(Adapting& context);
 
-/// Turns attributes into the newest form by the definition's version ranges: element types become DTypes, older defaults are written
-/// out, attributes that became inputs are moved there. Errors: a Failure `unsupported-attribute` or `bad-attribute`.
+/// Turns attributes into the newest form by the definition's version ranges: element types become DTypes, older
+/// defaults are written out, attributes that became inputs are moved there. Errors: a Failure `unsupported-attribute`
+/// or `bad-attribute`.
 Result<void> update_attributes(const OpDef& op, Adapting& context);
 
 }  // namespace tensmith::graph

@@ -34,7 +34,8 @@ class MappedFile {
     close(file);
     TS_USER_CHECK(regular, "cannot-read") << "model " << path << ": expected a file, got a folder or device";
     TS_USER_CHECK(info.st_size <= limit, "file-too-large")
-        << "model " << path << ": expected at most " << limit << " bytes, got " << info.st_size << "; store large weights as external data";
+        << "model " << path << ": expected at most " << limit << " bytes, got " << info.st_size
+        << "; store large weights as external data";
     TS_USER_CHECK(data_ || size_ == 0, "cannot-read") << "model " << path << ": " << std::strerror(error);
   }
   MappedFile(const MappedFile&) = delete;
@@ -61,35 +62,48 @@ bool read_varint(const uint8_t*& at, const uint8_t* end, uint64_t* value) {
   return false;
 }
 
-/// Why bytes do not parse as a model. A file that starts as a model and whose last field is longer than the file was cut off.
+/// Why bytes do not parse as a model. A file that starts as a model and whose last field is longer than the file was
+/// cut off.
 [[noreturn]] void refuse_bytes(const std::string& where, const void* data, size_t size) {
   const auto* at = static_cast<const uint8_t*>(data);
   const uint8_t* const end = at + size;
   const std::string_view text(static_cast<const char*>(data), std::min<size_t>(size, 64));
   TS_USER_CHECK(size > 0, "not-a-model") << where << ": expected an ONNX model, got an empty file";
-  TS_USER_CHECK(!text.starts_with("version https://git-lfs"), "not-a-model") << where << ": expected an ONNX model, got a git-lfs pointer; run 'git lfs pull'";
+  TS_USER_CHECK(!text.starts_with("version https://git-lfs"), "not-a-model")
+      << where << ": expected an ONNX model, got a git-lfs pointer; run 'git lfs pull'";
   bool like_model = *at == 0x08;  // ir_version comes first in every model
   while (like_model && at < end) {
     uint64_t tag = 0, length = 0;
-    TS_USER_CHECK(read_varint(at, end, &tag), "truncated-model") << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
+    TS_USER_CHECK(read_varint(at, end, &tag), "truncated-model")
+        << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
     const uint64_t field = tag >> 3;
     if (field == 0 || field > 30) break;
     if ((tag & 7) == 0) {
-      if (!read_varint(at, end, &length)) TS_USER_CHECK(false, "truncated-model") << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
+      if (!read_varint(at, end, &length))
+        TS_USER_CHECK(false, "truncated-model")
+            << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
     } else if ((tag & 7) == 2) {
       TS_USER_CHECK(read_varint(at, end, &length) && length <= static_cast<uint64_t>(end - at), "truncated-model")
-          << where << ": expected a whole ONNX model, got one that is cut off after " << size << " bytes; fetch it again";
+          << where << ": expected a whole ONNX model, got one that is cut off after " << size
+          << " bytes; fetch it again";
       at += length;
     } else {
       break;
     }
   }
-  TS_USER_CHECK(false, "not-a-model") << where << ": expected an ONNX model, got something else" << (like_model ? " or a damaged one" : "");
+  TS_USER_CHECK(false, "not-a-model") << where << ": expected an ONNX model, got something else"
+                                      << (like_model ? " or a damaged one" : "");
   std::abort();
 }
 
 ModelInfo model_info(const onnx::ModelProto& model) {
-  ModelInfo info{model.graph().name(), model.producer_name(), model.producer_version(), model.doc_string(), model.ir_version(), read_opsets(model.opset_import()), {}};
+  ModelInfo info{model.graph().name(),
+                 model.producer_name(),
+                 model.producer_version(),
+                 model.doc_string(),
+                 model.ir_version(),
+                 read_opsets(model.opset_import()),
+                 {}};
   for (const auto& entry : model.metadata_props()) info.metadata[entry.key()] = entry.value();
   return info;
 }
@@ -97,13 +111,16 @@ ModelInfo model_info(const onnx::ModelProto& model) {
 void check_model(const onnx::ModelProto& model, const std::string& where, ImportResult& result) {
   TS_USER_CHECK(model.has_graph(), "not-a-model") << where << ": expected an ONNX model with a graph, got none";
   TS_USER_CHECK(model.ir_version() >= kOldestIr, "bad-ir-version")
-      << where << ": expected IR version " << kOldestIr << " or later, got " << model.ir_version() << "; convert the model";
+      << where << ": expected IR version " << kOldestIr << " or later, got " << model.ir_version()
+      << "; convert the model";
   if (model.ir_version() > kNewestIr)
-    result.warnings.push_back("IR version " + std::to_string(model.ir_version()) + " is newer than " + std::to_string(kNewestIr) + "; new fields are ignored");
+    result.warnings.push_back("IR version " + std::to_string(model.ir_version()) + " is newer than " +
+                              std::to_string(kNewestIr) + "; new fields are ignored");
   const auto opset = result.info.opsets.find("");
   if (opset == result.info.opsets.end()) return;  // then no node may be of that domain
   TS_USER_CHECK(opset->second >= kOldestOpset && opset->second <= kNewestOpset, "bad-opset")
-      << where << ": expected opset " << kOldestOpset << " to " << kNewestOpset << " of ai.onnx, got " << opset->second << "; convert the model";
+      << where << ": expected opset " << kOldestOpset << " to " << kNewestOpset << " of ai.onnx, got " << opset->second
+      << "; convert the model";
 }
 
 void check_dims(const ImportOptions& options, const std::set<std::string>& used, const Graph& graph) {
@@ -112,14 +129,17 @@ void check_dims(const ImportOptions& options, const std::set<std::string>& used,
     std::string open;
     for (const Var& dim : graph.dims) open += (open.empty() ? "" : ", ") + dim.name();
     for (const std::string& dim : used) open += (open.empty() ? "" : ", ") + dim;
-    TS_USER_CHECK(false, "unknown-dim") << "dim " << name << ": expected the name of an open dim, one of " << (open.empty() ? "none (all sizes are fixed)" : open);
+    TS_USER_CHECK(false, "unknown-dim") << "dim " << name << ": expected the name of an open dim, one of "
+                                        << (open.empty() ? "none (all sizes are fixed)" : open);
   }
 }
 
-ImportResult import_bytes(const void* data, size_t size, const std::string& where, const std::string& folder, const ImportOptions& options) {
+ImportResult import_bytes(const void* data, size_t size, const std::string& where, const std::string& folder,
+                          const ImportOptions& options) {
   onnx::ModelProto model;
   const bool fits = static_cast<int64_t>(size) <= options.limits.file_bytes && size <= INT32_MAX;
-  TS_USER_CHECK(fits, "file-too-large") << where << ": expected at most " << options.limits.file_bytes << " bytes, got " << size;
+  TS_USER_CHECK(fits, "file-too-large") << where << ": expected at most " << options.limits.file_bytes << " bytes, got "
+                                        << size;
   if (size == 0 || !model.ParseFromArray(data, static_cast<int>(size))) refuse_bytes(where, data, size);
   ImportResult result;
   result.info = model_info(model);
@@ -130,7 +150,8 @@ ImportResult import_bytes(const void* data, size_t size, const std::string& wher
   GraphImporter(session, flat.graph, result.graph, nullptr).run_main();
   check_dims(options, session.used_dims, result.graph);
   for (const auto& [name, value] : options.constants)
-    TS_USER_CHECK(session.used_constants.count(name), "unknown-input") << "constant for input " << name << ": expected the name of an input of the model";
+    TS_USER_CHECK(session.used_constants.count(name), "unknown-input")
+        << "constant for input " << name << ": expected the name of an input of the model";
   if (result.ok()) GraphEditor(result.graph).erase_dead();
   return result;
 }
@@ -138,7 +159,9 @@ ImportResult import_bytes(const void* data, size_t size, const std::string& wher
 }  // namespace
 
 Graph ImportResult::take() && {
-  if (!ok()) throw UnsupportedError("unsupported-model", "model: expected only supported operators, got these:\n" + to_string(unsupported));
+  if (!ok())
+    throw UnsupportedError("unsupported-model",
+                           "model: expected only supported operators, got these:\n" + to_string(unsupported));
   return std::move(graph);
 }
 

@@ -16,10 +16,10 @@ inline constexpr int64_t kOldestOpset = 7, kNewestOpset = 27;
 
 /// What import accepts. The defaults suit files of unknown origin.
 struct ImportLimits {
-  int64_t file_bytes = int64_t{2} << 30;    ///< of the model file (external data not counted)
-  int64_t tensor_bytes = int64_t{64} << 30; ///< of one tensor
-  int64_t nodes = 1'000'000;                ///< after inlining of functions
-  int nesting = 64;                         ///< of subgraphs, and of function calls
+  int64_t file_bytes = int64_t{2} << 30;     ///< of the model file (external data not counted)
+  int64_t tensor_bytes = int64_t{64} << 30;  ///< of one tensor
+  int64_t nodes = 1'000'000;                 ///< after inlining of functions
+  int nesting = 64;                          ///< of subgraphs, and of function calls
 };
 
 /// How a model is imported.
@@ -43,9 +43,9 @@ struct ModelInfo {
 
 /// Either a graph, or the list of all that is not supported.
 struct ImportResult {
-  Graph graph;                         ///< complete exactly when `unsupported` is empty
+  Graph graph;  ///< complete exactly when `unsupported` is empty
   UnsupportedReport unsupported;
-  std::vector<std::string> warnings;   ///< e.g. declared shapes that are wrong
+  std::vector<std::string> warnings;  ///< e.g. declared shapes that are wrong
   ModelInfo info;
 
   bool ok() const { return unsupported.empty(); }
@@ -54,11 +54,13 @@ struct ImportResult {
 };
 
 /// Reads a model file; external data are mapped from the file's folder.
-/// Errors: UserError: cannot-read, file-too-large, not-a-model, truncated-model, bad-opset, bad-ir-version, unknown-input, cyclic-graph,
-/// duplicate-name, bad-initializer, external-data-outside, external-data-missing, unknown-dim, recursive-function, too-many-nodes,
-/// too-deep, bad-attribute, and what the type rules find wrong (shape-mismatch, ...).
+/// Errors: UserError: cannot-read, file-too-large, not-a-model, truncated-model, bad-opset, bad-ir-version,
+/// unknown-input, cyclic-graph, duplicate-name, bad-initializer, external-data-outside, external-data-missing,
+/// unknown-dim, recursive-function, too-many-nodes, too-deep, bad-attribute, and what the type rules find wrong
+/// (shape-mismatch, ...).
 ImportResult import_onnx(const std::string& path, const ImportOptions& options = {});
 /// The same from memory; `folder` is where external data may lie (empty: nowhere).
-ImportResult import_onnx_bytes(const void* data, size_t size, const ImportOptions& options = {}, const std::string& folder = {});
+ImportResult import_onnx_bytes(const void* data, size_t size, const ImportOptions& options = {},
+                               const std::string& folder = {});
 
 }  // namespace tensmith::graph

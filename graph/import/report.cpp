@@ -17,8 +17,9 @@ void UnsupportedReport::add(UnsupportedRow row) {
 std::string to_string(const UnsupportedReport& report) {
   std::string text;
   for (const UnsupportedRow& row : report.rows) {
-    text += row.op + " (" + (row.domain.empty() ? "ai.onnx" : row.domain) + ", opset " + std::to_string(row.version) + "): " +
-            std::to_string(row.count) + (row.count == 1 ? " node" : " nodes") + ", first '" + row.first_node + "' [" + row.id + "]\n";
+    text += row.op + " (" + (row.domain.empty() ? "ai.onnx" : row.domain) + ", opset " + std::to_string(row.version) +
+            "): " + std::to_string(row.count) + (row.count == 1 ? " node" : " nodes") + ", first '" + row.first_node +
+            "' [" + row.id + "]\n";
     text += "  why:     " + row.why + "\n";
     text += "  way out: " + row.way_out + "\n";
   }

@@ -10,12 +10,12 @@ namespace tensmith::graph {
 
 /// One kind of obstacle.
 struct UnsupportedRow {
-  std::string op;         ///< operator type; "(input)", "(tensor)" and the like for what is no operator
-  std::string domain;     ///< "" is ai.onnx
-  int64_t version = 0;    ///< opset of the domain that the model asks for
-  int64_t count = 0;      ///< how many nodes
-  std::string first_node; ///< name of the first of them
-  std::string id;         ///< kebab-case id for `tensmith explain`
+  std::string op;          ///< operator type; "(input)", "(tensor)" and the like for what is no operator
+  std::string domain;      ///< "" is ai.onnx
+  int64_t version = 0;     ///< opset of the domain that the model asks for
+  int64_t count = 0;       ///< how many nodes
+  std::string first_node;  ///< name of the first of them
+  std::string id;          ///< kebab-case id for `tensmith explain`
   std::string why;
   std::string way_out;
 };

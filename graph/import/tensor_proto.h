@@ -14,8 +14,10 @@ Result<DType> onnx_dtype(int64_t data_type);
 
 /// The content; raw data is moved out of `proto`, not copied. `what` names the tensor in errors.
 /// Errors: bad-initializer, unsupported-dtype, too-large, and those of ExternalData.
-Result<Constant> read_tensor(onnx::TensorProto& proto, const std::string& what, ExternalData& files, const ImportLimits& limits);
+Result<Constant> read_tensor(onnx::TensorProto& proto, const std::string& what, ExternalData& files,
+                             const ImportLimits& limits);
 /// A sparse tensor as a dense one.
-Result<Constant> read_sparse_tensor(onnx::SparseTensorProto& proto, const std::string& what, ExternalData& files, const ImportLimits& limits);
+Result<Constant> read_sparse_tensor(onnx::SparseTensorProto& proto, const std::string& what, ExternalData& files,
+                                    const ImportLimits& limits);
 
 }  // namespace tensmith::graph

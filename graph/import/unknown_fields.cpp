@@ -8,9 +8,11 @@ namespace tensmith::graph {
 std::vector<std::string> unknown_bytes(const std::string& unknown_fields, int field) {
   using google::protobuf::internal::WireFormatLite;
   std::vector<std::string> found;
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(unknown_fields.data()), static_cast<int>(unknown_fields.size()));
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(unknown_fields.data()),
+                                            static_cast<int>(unknown_fields.size()));
   while (const uint32_t tag = in.ReadTag()) {
-    if (WireFormatLite::GetTagFieldNumber(tag) == field && WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+    if (WireFormatLite::GetTagFieldNumber(tag) == field &&
+        WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
       uint32_t length = 0;
       std::string bytes;
       if (!in.ReadVarint32(&length) || !in.ReadString(&bytes, static_cast<int>(length))) break;

@@ -19,7 +19,7 @@ Result<std::vector<TensorType>> infer_affine_grid(const InferContext& ctx) {
   if (Result<void> ok = check_shape(theta, {theta.shape[0], Expr(axes), Expr(axes + 1)}, "input theta"); !ok)
     return ok.failure();
   TensorType type{theta.dtype, {theta.shape[0]}, {}};
-  const auto size = known_elements(ctx, 1);
+  const auto size = int_elements(ctx, 1);
   if (size && different_dim((*size)[0], theta.shape[0]))
     return refuse("shape-mismatch") << "input size: expected batch " << dim_to_string(theta.shape[0])
                                     << " as of theta, got " << dim_to_string((*size)[0]);

@@ -78,15 +78,18 @@ OpDef make_binary(const BinaryRow& row) {
       .infer = nullptr,
       .samples = default_samples(row),
   };
-  op.infer = [gives_bool = row.gives_bool, known_value = row.known_value,
-              check = row.check](const InferContext& ctx) -> Result<std::vector<TensorType>> {
-    if (check)
-      if (Result<void> ok = check(ctx); !ok) return ok.failure();
-    Result<TensorType> type = infer_broadcast(ctx, gives_bool ? kBool : ctx.input(0).dtype);
+  op.infer = [row](const InferContext& ctx) -> Result<std::vector<TensorType>> {
+    if (row.check)
+      if (Result<void> ok = row.check(ctx); !ok) return ok.failure();
+    Result<TensorType> type = infer_broadcast(ctx, row.gives_bool ? kBool : ctx.input(0).dtype);
     if (!type) return type.failure();
     TensorType result = *type;
-    if (known_value && !ctx.input(0).dtype.is_uint())
-      propagate_values(ctx, result, [&](const std::vector<Expr>& args) { return known_value(args[0], args[1]); });
+    ValueRule rule;
+    rule.whole_of_floats = row.whole_of_floats;
+    if (row.known_value) rule.whole = [&](const std::vector<Expr>& x) { return row.known_value(x[0], x[1]); };
+    if (row.reference)
+      rule.numbers = [&](const std::vector<double>& x) { return row.reference(x[0], x[1], ctx.node.attrs); };
+    if (!ctx.input(0).dtype.is_uint()) propagate_values(ctx, result, rule);
     return std::vector<TensorType>{std::move(result)};
   };
   op.compute = [name = std::string(row.name), body = row.body](const ComputeContext& ctx) {

@@ -21,6 +21,7 @@ struct BinaryRow {
   /// The result for elements known as index expressions (TensorType::value); null expression: unknown. Null: never
   /// known.
   std::function<Expr(const Expr& a, const Expr& b)> known_value = nullptr;
+  bool whole_of_floats = false;  ///< `known_value` holds for floats that are whole numbers too
   bool gives_bool = false;
   /// What the type rule checks besides shapes; null: nothing.
   std::function<Result<void>(const InferContext&)> check = nullptr;

@@ -12,14 +12,26 @@ namespace {
 
 TensorType cast_type(const InferContext& ctx, DType to) {
   TensorType type{to, ctx.input(0).shape, {}};
-  // Values are followed where the conversion cannot change them: dims fit every integer type from 32 bits on.
   const DType from = ctx.input(0).dtype;
-  if (!to.is_float() && !from.is_float() && (to.bits >= 32 || to == from)) {
-    type.value = ctx.input(0).value;
-    if (auto values = ctx.int_values(0);
-        values && ctx.input(0).rank() <= 1 && static_cast<int64_t>(values->size()) <= kMaxKnownElements)
-      type.value = *values;
+  if (ctx.input(0).rank() > 1) return type;
+  const std::optional<std::vector<Expr>> elements = known_elements(ctx, 0);
+  if (!elements || static_cast<int64_t>(elements->size()) > kMaxKnownElements) return type;
+  std::vector<Expr> values;
+  for (const Expr& element : *elements) {
+    const auto number = known_number(element);
+    // Whole expressions are sizes: they fit every float and every integer type from 32 bits on.
+    if (element.dtype() == kInt64 && (to.is_float() || to.bits >= 32 || to == from))
+      values.push_back(element);
+    else if (number && to.is_float())
+      values.push_back(float_element(*number, to));
+    else if (number && std::fabs(*number) < 9e18 && to.is_integral() && to.bits >= 32)
+      values.push_back(static_cast<int64_t>(*number));
+    else if (number && to.is_bool())
+      values.push_back(int64_t{*number != 0});
+    else
+      return type;
   }
+  type.value = std::move(values);
   return type;
 }
 

@@ -26,7 +26,7 @@ Result<std::vector<TensorType>> infer_center_crop_pad(const InferContext& ctx) {
   if (Result<void> ok = check_shape(ctx.input(1), {Expr(static_cast<int64_t>(axes->size()))}, "input shape"); !ok)
     return ok.failure();
   TensorType type{data.dtype, data.shape, {}};
-  const auto wanted = known_elements(ctx, 1);
+  const auto wanted = int_elements(ctx, 1);
   for (size_t k = 0; k < axes->size(); ++k)
     type.shape[(*axes)[k]] = wanted ? (*wanted)[k] : ctx.data_dim(0, (*axes)[k]);
   return std::vector<TensorType>{std::move(type)};

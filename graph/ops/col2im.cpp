@@ -20,7 +20,7 @@ struct BlockAxis {
 template <typename Context>
 Result<std::optional<std::vector<BlockAxis>>> block_axes(const Context& ctx) {
   using Axes = std::optional<std::vector<BlockAxis>>;
-  const auto image = known_elements(ctx, 1);
+  const auto image = int_elements(ctx, 1);
   const auto block = known_numbers(ctx, 2);
   if (!image || !block) return Axes{};
   const size_t rank = image->size();

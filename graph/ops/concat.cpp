@@ -16,7 +16,7 @@ void follow(const InferContext& ctx, int axis, TensorType& type) {
   std::vector<Elements> parts;
   std::vector<int64_t> rows;  // elements of each input that lie side by side
   for (size_t k = 0; k < ctx.inputs.size(); ++k) {
-    auto elements = known_elements(ctx, static_cast<int>(k));
+    auto elements = any_elements(ctx, static_cast<int>(k));
     if (!elements) return;
     parts.push_back(std::move(*elements));
     rows.push_back(count_of(ctx.inputs[k]->static_shape(), static_cast<size_t>(axis)));

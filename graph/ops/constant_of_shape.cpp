@@ -19,7 +19,7 @@ Result<std::vector<TensorType>> infer_constant_of_shape(const InferContext& ctx)
   if (value.num_elements() != 1)
     return refuse("bad-attribute") << "attribute value: expected one element, got " << value.num_elements();
   TensorType type{value.dtype(), {}, {}};
-  if (const auto dims = known_elements(ctx, 0)) {
+  if (const auto dims = int_elements(ctx, 0)) {
     for (const Expr& dim : *dims)
       if (known(dim).value_or(0) < 0)
         return refuse("shape-mismatch") << "input: expected dims of 0 or more, got " << *known(dim);
@@ -31,8 +31,11 @@ Result<std::vector<TensorType>> infer_constant_of_shape(const InferContext& ctx)
                                     << dim_to_string(ctx.input(0).shape[0]);
     type.shape = data_shape(ctx, 0, static_cast<int>(*rank));
   }
-  if (follows_elements(type))
-    set_elements(type, Elements(static_cast<size_t>(count_of(type.static_shape())), Expr(value.int_at(0))));
+  if (follows_elements(type)) {
+    const Expr element =
+        value.dtype().is_float() ? float_element(value.float_at(0), value.dtype()) : Expr(value.int_at(0));
+    set_elements(type, Elements(static_cast<size_t>(count_of(type.static_shape())), element));
+  }
   return std::vector<TensorType>{std::move(type)};
 }
 

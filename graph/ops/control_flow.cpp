@@ -29,7 +29,7 @@ Result<std::vector<TensorType>> infer_if(const InferContext& ctx) {
   if (!then_branch || !else_branch)
     return refuse("missing-attribute") << "attributes then_branch, else_branch: expected graphs, got none";
   const std::vector<TensorType> yes = output_types(*then_branch), no = output_types(*else_branch);
-  const auto condition = known_elements(ctx, 0);
+  const auto condition = int_elements(ctx, 0);
   if (condition && condition->size() == 1 && known(condition->front())) return *known(condition->front()) ? yes : no;
   if (yes.size() != no.size())
     return refuse("bad-arity") << "branches: expected equal numbers of outputs, got " << yes.size() << " and "

@@ -46,7 +46,7 @@ Result<std::optional<Transform>> transform_of(const Context& ctx, const Shape& s
   Transform t{*axis, shape[*axis], is_inverse(ctx.node.attrs), ctx.node.attrs.get_int("onesided", 0) != 0};
   if (t.gives_real()) t.length = (shape[*axis] - 1) * 2;
   if (ctx.has(1)) {
-    const auto given = known_elements(ctx, 1);
+    const auto given = int_elements(ctx, 1);
     if (!given) return Found{};
     if (given->size() != 1)
       return refuse("shape-mismatch") << "input dft_length: expected one number, got " << given->size();

@@ -19,7 +19,7 @@ Expr common_dim(const Expr& a, const Expr& b) {
 Result<std::vector<TensorType>> infer_expand(const InferContext& ctx) {
   const TensorType& data = ctx.input(0);
   if (Result<void> ok = check_rank(ctx.input(1), 1, 1, "input shape"); !ok) return ok.failure();
-  const auto wanted = known_elements(ctx, 1);
+  const auto wanted = int_elements(ctx, 1);
   TensorType type{data.dtype, {}, {}};
   if (!wanted) {
     const auto count = known(ctx.input(1).shape[0]);
@@ -88,7 +88,7 @@ Result<void> reference_expand(ReferenceContext& ctx) {
 Result<std::vector<TensorType>> infer_tile(const InferContext& ctx) {
   const TensorType& data = ctx.input(0);
   if (Result<void> ok = check_shape(ctx.input(1), {Expr(data.rank())}, "input repeats"); !ok) return ok.failure();
-  const auto repeats = known_elements(ctx, 1);
+  const auto repeats = int_elements(ctx, 1);
   TensorType type{data.dtype, {}, {}};
   if (!repeats) {
     type.shape = data_shape(ctx, 0, data.rank());
@@ -112,7 +112,7 @@ Result<std::vector<TensorType>> infer_tile(const InferContext& ctx) {
 
 std::vector<Tensor> compute_tile(const ComputeContext& ctx) {
   const Tensor& x = ctx.input(0);
-  const Elements repeats = *known_elements(ctx, 1);
+  const Elements repeats = *int_elements(ctx, 1);
   return {injective("tile", ctx.output_type(), [&](const Indices& i) {
     Indices index;
     for (int k = 0; k < x.rank(); ++k)

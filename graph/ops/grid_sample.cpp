@@ -78,74 +78,93 @@ Expr position(const GridParams& p, const Expr& value, const Expr& extent) {
   });
 }
 
+/// Which pixel each tap of an output position reads along one axis, and its weight: tables of shape [taps, batch,
+/// positions ...], shared by all channels, whose inner dims are read side by side.
+std::vector<Tensor> axis_taps(const ComputeContext& ctx, const GridParams& p, int axis, DType wide) {
+  const Tensor& grid = ctx.input(1);
+  const Expr& extent = ctx.input(0).shape()[2 + axis];
+  const int axes = ctx.input(0).rank() - 2;
+  Shape shape{Expr(p.taps())};
+  shape.insert(shape.end(), grid.shape().begin(), grid.shape().end() - 1);
+  return compute_multi("grid_taps_" + std::to_string(axis), shape, [&](const Indices& i) {
+    Indices at(i.begin() + 1, i.end());
+    at.emplace_back(axes - 1 - axis);  // the grid names the innermost axis first
+    const Expr where = position(p, cast(wide, grid(at)), extent);
+    const Expr whole = p.mode == "nearest" ? where : call(Intrinsic::kFloor, {where});
+    // Positions far outside are brought near, so that integers cannot overflow; every tap stays outside.
+    const Expr base = max(min(cast(kInt64, whole), extent + 4), -4), tap = i[0] + p.first();
+    Expr weight = constant_like(where, 1);
+    if (p.mode != "nearest") {
+      const Expr distance = cast(wide, tap) - (where - whole);
+      weight = p.mode == "linear" ? constant_like(where, 1) - call(Intrinsic::kAbs, {distance})
+                                  : cubic_kernel(distance, kCubicCoefficient);
+    }
+    return std::vector<Expr>{pixel(p, base + tap, extent), weight};
+  });
+}
+
+/// Up to this many taps of all axes together are written out; more are a reduction.
+constexpr int64_t kMostWritten = 16;
+
 std::vector<Tensor> compute_grid_sample(const ComputeContext& ctx) {
-  const Tensor &x = ctx.input(0), &grid = ctx.input(1);
+  const Tensor& x = ctx.input(0);
   const GridParams p(ctx.node.attrs);
   const TensorType& type = ctx.output_type();
   if (is_empty(type.shape)) return {injective("grid_sample", type, {})};
   const int axes = x.rank() - 2;
   const DType wide = type.dtype.is_float() ? compute_type(type.dtype) : kFloat32;
-  // Tables over (batch, output position, axis, tap), shared by all channels: which pixel, and its weight.
-  Shape table_shape(grid.shape());
-  table_shape.emplace_back(p.taps());
-  const auto table_extent = [&](const Expr& axis) {
-    Expr extent = x.shape()[2 + axes - 1];
-    for (int k = axes - 1; k-- > 0;) extent = select(axis == k, x.shape()[2 + k], extent);
-    return extent;
-  };
-  const std::vector<Tensor> table = compute_multi("grid_taps", table_shape, [&](const Indices& i) {
-    const Expr axis = i[i.size() - 2], tap = i.back();
-    Indices at(i.begin(), i.end() - 1);
-    at.back() = axes - 1 - axis;  // the grid names the innermost axis first
-    const Expr extent = table_extent(axis);
-    const Expr where = position(p, cast(wide, grid(at)), extent);
-    const Expr whole = p.mode == "nearest" ? where : call(Intrinsic::kFloor, {where});
-    // Positions far outside are brought near, so that integers cannot overflow; every tap stays outside.
-    const Expr base = max(min(cast(kInt64, whole), extent + 4), -4);
-    Expr weight = constant_like(where, 1);
-    if (p.mode != "nearest") {
-      const Expr distance = cast(wide, tap + p.first()) - (where - whole);
-      weight = p.mode == "linear" ? constant_like(where, 1) - call(Intrinsic::kAbs, {distance})
-                                  : cubic_kernel(distance, kCubicCoefficient);
-    }
-    return std::vector<Expr>{pixel(p, base + tap + p.first(), extent), weight};
-  });
-  const auto table_index = [&](const Indices& i, int axis, const Expr& tap) {
-    Indices index{i[0]};
+  std::vector<std::vector<Tensor>> tables;
+  int64_t all_taps = 1;
+  for (int axis = 0; axis < axes; ++axis) {
+    tables.push_back(axis_taps(ctx, p, axis, wide));
+    all_taps *= p.taps();
+  }
+  const auto entry = [&](int table, const Indices& i, int axis, const Expr& tap) {
+    Indices index{tap, i[0]};
     index.insert(index.end(), i.begin() + 2, i.end());
-    index.emplace_back(axis);
-    index.push_back(tap);
-    return index;
-  };
-  const auto load_pixel = [&](const Indices& i, const Indices& taps) {
-    Indices index{i[0], i[1]};
-    // Table entries come back as data; the bounds are stated again so that they can be seen.
-    for (int axis = 0; axis < axes; ++axis)
-      index.push_back(max(min(table[0](table_index(i, axis, taps[axis])), x.shape()[2 + axis] - 1), 0));
-    return x(index);
+    return tables[axis][table](index);
   };
   const auto inside = [&](const Indices& i, const Indices& taps) {
     Expr all = make_bool(true);
-    for (int axis = 0; axis < axes; ++axis) all = all && table[0](table_index(i, axis, taps[axis])) >= 0;
+    for (int axis = 0; axis < axes; ++axis) all = all && entry(0, i, axis, taps[axis]) >= 0;
     return all;
   };
+  const auto element = [&](const Indices& i, const Indices& taps) {
+    Indices index{i[0], i[1]};
+    // Table entries come back as data; the bounds are stated again so that they can be seen.
+    for (int axis = 0; axis < axes; ++axis)
+      index.push_back(max(min(entry(0, i, axis, taps[axis]), x.shape()[2 + axis] - 1), 0));
+    return x(index);
+  };
+  const bool zeros = p.padding == "zeros";
   if (p.mode == "nearest") {
     const Indices first(static_cast<size_t>(axes), Expr(0));
     return {compute("grid_sample", type.shape, [&](const Indices& i) {
-      return select(inside(i, first), load_pixel(i, first), make_zero(type.dtype));
+      return zeros ? select(inside(i, first), element(i, first), make_zero(type.dtype)) : element(i, first);
     })};
   }
-  std::function<Expr(const Indices&, const Indices&)> where;
-  if (p.padding == "zeros") where = inside;
-  const Tensor total = reduce(
-      "grid_sample", type.shape, std::vector<Expr>(static_cast<size_t>(axes), Expr(p.taps())), sum_reducer(wide),
-      [&](const Indices& i, const Indices& r) {
-        Expr value = widen(load_pixel(i, r));
-        for (int axis = 0; axis < axes; ++axis) value = value * table[1](table_index(i, axis, r[axis]));
-        return value;
-      },
-      where);
-  return {narrow(total, type.dtype)};
+  const auto weighted = [&](const Indices& i, const Indices& taps) {
+    Expr weight = entry(1, i, 0, taps[0]);
+    for (int axis = 1; axis < axes; ++axis) weight = weight * entry(1, i, axis, taps[axis]);
+    return widen(element(i, taps)) * weight;
+  };
+  if (all_taps > kMostWritten) {
+    std::function<Expr(const Indices&, const Indices&)> where;
+    if (zeros) where = inside;
+    const std::vector<Expr> extents(static_cast<size_t>(axes), Expr(p.taps()));
+    return {narrow(reduce("grid_sample", type.shape, extents, sum_reducer(wide), weighted, where), type.dtype)};
+  }
+  return {compute("grid_sample", type.shape, [&](const Indices& i) {
+    Expr total = make_zero(wide);
+    for (int64_t number = 0; number < all_taps; ++number) {
+      Indices taps(static_cast<size_t>(axes));
+      int64_t rest = number;
+      for (int axis = axes; axis-- > 0; rest /= p.taps()) taps[axis] = rest % p.taps();
+      const Expr term = zeros ? select(inside(i, taps), weighted(i, taps), make_zero(wide)) : weighted(i, taps);
+      total = number == 0 ? term : total + term;
+    }
+    return cast(type.dtype, total);
+  })};
 }
 
 Result<void> reference_grid_sample(ReferenceContext& ctx) {

@@ -36,7 +36,7 @@ Result<std::vector<TensorType>> infer_max_unpool(const InferContext& ctx) {
   if (!shape) return shape.failure();
   if (ctx.has(2)) {
     if (Result<void> ok = check_shape(ctx.input(2), {Expr(x.rank())}, "input output_shape"); !ok) return ok.failure();
-    const auto given = known_elements(ctx, 2);
+    const auto given = int_elements(ctx, 2);
     shape = given ? *given : data_shape(ctx, 0, x.rank());
   }
   return std::vector<TensorType>{{x.dtype, *shape, {}}};

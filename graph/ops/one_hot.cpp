@@ -13,7 +13,7 @@ namespace {
 /// The depth when it is known before the run.
 template <typename Context>
 std::optional<Expr> known_depth(const Context& ctx) {
-  if (const auto elements = known_elements(ctx, 1); elements && elements->size() == 1) return (*elements)[0];
+  if (const auto elements = int_elements(ctx, 1); elements && elements->size() == 1) return (*elements)[0];
   if (const auto number = known_float(ctx.constants.size() > 1 ? ctx.constants[1] : nullptr))
     return Expr(static_cast<int64_t>(*number));
   return {};

@@ -103,6 +103,7 @@ const std::vector<OpDef>& definitions() {
     add(ops::squeeze());
     add(ops::stft());
     add(ops::tensor_scatter());
+    add_table(ops::tf_idf_vectorizer());
     add(ops::tile());
     add(ops::top_k());
     add(ops::transpose());

@@ -95,6 +95,7 @@ OpDef split();
 OpDef squeeze();
 OpDef stft();
 OpDef tensor_scatter();
+std::vector<OpDef> tf_idf_vectorizer();
 OpDef tile();
 OpDef top_k();
 OpDef transpose();

@@ -19,7 +19,7 @@ struct AxisPad {
 template <typename Context>
 Result<std::optional<std::vector<AxisPad>>> axis_pads(const Context& ctx, int rank) {
   using Pads = std::optional<std::vector<AxisPad>>;
-  const auto pads = known_elements(ctx, 1);
+  const auto pads = int_elements(ctx, 1);
   std::vector<int64_t> axes;
   if (ctx.has(3)) {
     const auto numbers = known_numbers(ctx, 3);

@@ -11,8 +11,11 @@ namespace tensmith::graph::ops {
 
 namespace {
 
-const Constant* constant_at(const InferContext& ctx, size_t k) {
-  return k < ctx.constants.size() ? ctx.constants[k] : nullptr;
+/// The number that a float input holds, where it is known.
+template <typename Context>
+std::optional<double> float_at(const Context& ctx, const TensorType* type, int input) {
+  const auto numbers = known_floats(type, constant_at(ctx, input));
+  return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
 }
 
 /// Numbers from start towards limit. Errors: `bad-step` for a delta of 0.
@@ -33,15 +36,15 @@ Result<std::vector<TensorType>> infer_range(const InferContext& ctx) {
                                      << shape_text(type.shape);
   TensorType type{dtype, {ctx.data_dim(0, 0)}, {}};
   if (dtype.is_float()) {
-    const auto start = known_float(constant_at(ctx, 0)), limit = known_float(constant_at(ctx, 1)),
-               delta = known_float(constant_at(ctx, 2));
+    const auto start = float_at(ctx, ctx.inputs[0], 0), limit = float_at(ctx, ctx.inputs[1], 1),
+               delta = float_at(ctx, ctx.inputs[2], 2);
     if (!start || !limit || !delta) return std::vector<TensorType>{std::move(type)};
     const Result<int64_t> count = float_count(*start, *limit, *delta);
     if (!count) return count.failure();
     type.shape[0] = *count;
     return std::vector<TensorType>{std::move(type)};
   }
-  const auto start = known_elements(ctx, 0), limit = known_elements(ctx, 1), delta = known_elements(ctx, 2);
+  const auto start = int_elements(ctx, 0), limit = int_elements(ctx, 1), delta = int_elements(ctx, 2);
   if (!start || !limit || !delta || !known((*delta)[0])) return std::vector<TensorType>{std::move(type)};
   const int64_t step = *known((*delta)[0]);
   if (step == 0 || step == INT64_MIN)
@@ -59,8 +62,8 @@ Result<std::vector<TensorType>> infer_range(const InferContext& ctx) {
 Result<void> supports_range(const InferContext& ctx) {
   if (!ctx.input(0).dtype.is_float()) {
     if (Result<void> ok = require_elements(ctx, {0, 1, 2}); !ok) return ok;
-    if (known((*known_elements(ctx, 2))[0])) return {};
-  } else if (known_float(constant_at(ctx, 0)) && known_float(constant_at(ctx, 1)) && known_float(constant_at(ctx, 2))) {
+    if (known((*int_elements(ctx, 2))[0])) return {};
+  } else if (float_at(ctx, ctx.inputs[0], 0) && float_at(ctx, ctx.inputs[1], 1) && float_at(ctx, ctx.inputs[2], 2)) {
     return {};
   }
   return refuse("dynamic-shape")
@@ -71,9 +74,8 @@ std::vector<Tensor> compute_range(const ComputeContext& ctx) {
   const DType dtype = ctx.output_type().dtype;
   // stash_type: 16-bit floats are computed in float32 in any case.
   const auto number = [&](int input) {
-    const Constant* constant = input < static_cast<int>(ctx.constants.size()) ? ctx.constants[input] : nullptr;
-    if (dtype.is_float()) return make_const(compute_type(dtype), *known_float(constant));
-    return cast(dtype, (*known_elements(ctx, input))[0]);
+    if (dtype.is_float()) return make_const(compute_type(dtype), *float_at(ctx, ctx.input_types[input], input));
+    return cast(dtype, (*int_elements(ctx, input))[0]);
   };
   return {compute("range", ctx.output_type().shape, [&](const Indices& i) {
     return cast(dtype, number(0) + cast(compute_type(dtype), i[0]) * number(2));

@@ -31,6 +31,13 @@ struct RecurrentLayer {
 Result<RecurrentLayer> recurrent_layer(CellKind kind, const AttrMap& attrs);
 std::vector<AttrSpec> recurrent_attrs(CellKind kind);
 
+/// The internal operator `Recurrence`.
+struct Recurrence {
+  enum Input { kInputs, kRecurrent, kHiddenBias, kLengths, kInitialH, kInitialC, kPeepholes };
+};
+/// The statements of all its steps. Sequences of the batch are independent, so blocks of them run in parallel.
+Stmt recurrence_steps(const ComputeContext& ctx, const RecurrentLayer& layer, const std::vector<Buffer>& outputs);
+
 /// What one step of the reference needs; all in double, [direction] outermost.
 struct RecurrentWeights {
   const RefTensor* recurrent;  ///< [D, G H, H] or, when `transposed`, [D, H, G H]

@@ -56,7 +56,7 @@ Result<std::vector<TensorType>> infer_reshape(const InferContext& ctx) {
   const TensorType& data = ctx.input(0);
   if (Result<void> ok = check_rank(ctx.input(1), 1, 1, "input shape"); !ok) return ok.failure();
   TensorType type{data.dtype, {}, {}};
-  if (const auto elements = known_elements(ctx, 1)) {
+  if (const auto elements = int_elements(ctx, 1)) {
     Result<Shape> shape = target_shape(data.shape, *elements, ctx.node.attrs.get_int("allowzero", 0) != 0);
     if (!shape) return shape.failure();
     type.shape = *shape;
@@ -74,7 +74,7 @@ Result<std::vector<TensorType>> infer_reshape(const InferContext& ctx) {
 /// An output whose elements are as many as the input's whatever the dims are.
 Result<void> supports_reshape(const InferContext& ctx) {
   if (Result<void> ok = require_elements(ctx, {1}); !ok) return ok;
-  const auto elements = known_elements(ctx, 1);
+  const auto elements = int_elements(ctx, 1);
   for (const Expr& element : *elements)
     if (is_const_int(element, -1)) return {};
   const Result<Shape> to = target_shape(ctx.input(0).shape, *elements, ctx.node.attrs.get_int("allowzero", 0) != 0);

@@ -35,9 +35,9 @@ Result<std::vector<int>> axes_of(const AttrMap& attrs, int rank) {
   return axes;
 }
 
-template <typename Context>
-const Constant* constant_at(const Context& ctx, size_t k) {
-  return k < ctx.constants.size() ? ctx.constants[k] : nullptr;
+const TensorType* type_at(const InferContext& ctx, size_t k) { return k < ctx.inputs.size() ? ctx.inputs[k] : nullptr; }
+const TensorType* type_at(const ComputeContext& ctx, size_t k) {
+  return k < ctx.input_types.size() ? ctx.input_types[k] : nullptr;
 }
 
 /// floor(extent * scale): in float32 for numbers, as ONNX's own rule computes it. Nothing for a symbol and a scale that
@@ -79,13 +79,13 @@ Result<std::optional<std::vector<ResizeAxis>>> resized_axes(const Context& ctx, 
   for (size_t k = 0; k < axes->size(); ++k)
     result.push_back({(*axes)[k], shape[(*axes)[k]], {}, {}, {}, {}, coordinates});
   if (ctx.has(kScales)) {
-    const Constant* scales = constant_at(ctx, kScales);
+    const auto scales = known_floats(type_at(ctx, kScales), constant_at(ctx, kScales));
     if (!scales) return Axes{};
-    if (scales->num_elements() != static_cast<int64_t>(axes->size()))
+    if (scales->size() != axes->size())
       return refuse("shape-mismatch") << "input scales: expected one for each of " << axes->size() << " axes, got "
-                                      << scales->num_elements();
+                                      << scales->size();
     for (size_t k = 0; k < result.size(); ++k) {
-      const double scale = scales->float_at(static_cast<int64_t>(k));
+      const double scale = (*scales)[k];
       if (!(scale > 0 && scale < 1e6))
         return refuse("bad-scale") << "input scales: expected numbers above 0, got " << scale;
       const auto out = scaled(result[k].in, scale);
@@ -94,7 +94,7 @@ Result<std::optional<std::vector<ResizeAxis>>> resized_axes(const Context& ctx, 
       result[k].scale = scale;
     }
   } else {
-    const auto sizes = known_elements(ctx, kSizes);
+    const auto sizes = int_elements(ctx, kSizes);
     if (!sizes) return Axes{};
     if (sizes->size() != axes->size())
       return refuse("shape-mismatch") << "input sizes: expected one for each of " << axes->size() << " axes, got "

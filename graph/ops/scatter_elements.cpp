@@ -32,7 +32,7 @@ Result<std::vector<TensorType>> infer_scatter(const InferContext& ctx) {
                                         << shape_text(data.shape);
   TensorType type{data.dtype, data.shape, {}};
   const auto numbers = known_numbers(ctx, 1);
-  const auto old = known_elements(ctx, 0), fresh = known_elements(ctx, 2);
+  const auto old = any_elements(ctx, 0), fresh = any_elements(ctx, 2);
   if (numbers && old && fresh && data.rank() == 1 && known(data.shape[0]) &&
       ctx.node.attrs.get_string("reduction", "none") == "none") {
     Elements elements = *old;

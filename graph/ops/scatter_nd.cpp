@@ -27,7 +27,7 @@ Result<Shape> updates_shape(const InferContext& ctx) {
 /// The elements of a vector after constant updates.
 Result<void> follow(const InferContext& ctx, TensorType& type) {
   const auto numbers = known_numbers(ctx, 1);
-  const auto old = known_elements(ctx, 0), fresh = known_elements(ctx, 2);
+  const auto old = any_elements(ctx, 0), fresh = any_elements(ctx, 2);
   if (!numbers || !old || !fresh || type.rank() != 1 || !known(type.shape[0]) ||
       ctx.node.attrs.get_string("reduction", "none") != "none")
     return {};

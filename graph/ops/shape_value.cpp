@@ -18,13 +18,9 @@ std::optional<std::vector<int64_t>> numbers(const std::optional<Elements>& eleme
   return result;
 }
 
-const Constant* constant_of(const std::vector<const Constant*>& constants, int input) {
-  return input < static_cast<int>(constants.size()) ? constants[input] : nullptr;
-}
-
 }  // namespace
 
-std::optional<Elements> known_elements(const TensorType* type, const Constant* constant) {
+std::optional<Elements> int_elements(const TensorType* type, const Constant* constant) {
   if (!type || !(type->dtype.is_integral() || type->dtype.is_bool())) return {};
   if (constant && *constant && constant->num_elements() <= kMaxSteeringElements) {
     Elements elements;
@@ -37,20 +33,35 @@ std::optional<Elements> known_elements(const TensorType* type, const Constant* c
   return {};
 }
 
-std::optional<Elements> known_elements(const InferContext& ctx, int input) {
-  return ctx.has(input) ? known_elements(ctx.inputs[input], constant_of(ctx.constants, input)) : std::nullopt;
+std::optional<Elements> int_elements(const InferContext& ctx, int input) {
+  return ctx.has(input) ? int_elements(ctx.inputs[input], constant_at(ctx, input)) : std::nullopt;
 }
 
-std::optional<Elements> known_elements(const ComputeContext& ctx, int input) {
+std::optional<Elements> int_elements(const ComputeContext& ctx, int input) {
   if (input >= static_cast<int>(ctx.input_types.size())) return {};
-  return known_elements(ctx.input_types[input], constant_of(ctx.constants, input));
+  return int_elements(ctx.input_types[input], constant_at(ctx, input));
 }
 
 std::optional<std::vector<int64_t>> known_numbers(const InferContext& ctx, int input) {
-  return numbers(known_elements(ctx, input));
+  return numbers(int_elements(ctx, input));
 }
 std::optional<std::vector<int64_t>> known_numbers(const ComputeContext& ctx, int input) {
-  return numbers(known_elements(ctx, input));
+  return numbers(int_elements(ctx, input));
+}
+
+std::optional<std::vector<double>> known_floats(const TensorType* type, const Constant* constant) {
+  std::vector<double> numbers;
+  if (constant && *constant) {
+    for (int64_t k = 0; k < constant->num_elements(); ++k) numbers.push_back(constant->float_at(k));
+    return numbers;
+  }
+  if (!type || type->value.empty()) return {};
+  for (const Expr& element : type->value) {
+    const auto number = known_number(element);
+    if (!number) return {};
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 std::optional<double> known_float(const Constant* constant) {
@@ -58,8 +69,20 @@ std::optional<double> known_float(const Constant* constant) {
   return constant->dtype().is_float() ? constant->float_at(0) : static_cast<double>(constant->int_at(0));
 }
 
+std::optional<Elements> any_elements(const InferContext& ctx, int input) {
+  if (!ctx.has(input)) return {};
+  if (!ctx.input(input).dtype.is_float()) return int_elements(ctx, input);
+  const Constant* constant = constant_at(ctx, input);
+  if (!constant || !*constant)
+    return ctx.input(input).value.empty() ? std::nullopt : std::optional(ctx.input(input).value);
+  if (constant->num_elements() > kMaxKnownElements) return {};
+  Elements elements;
+  for (int64_t k = 0; k < constant->num_elements(); ++k)
+    elements.push_back(float_element(constant->float_at(k), constant->dtype()));
+  return elements;
+}
+
 bool follows_elements(const TensorType& type) {
-  if (!type.dtype.is_integral() && !type.dtype.is_bool()) return false;
   int64_t count = 1;
   for (const Expr& dim : type.shape) {
     const auto number = known(dim);
@@ -79,7 +102,7 @@ void set_elements(TensorType& out, Elements elements) {
 
 void pass_elements(const InferContext& ctx, int input, TensorType& out, const std::function<int64_t(int64_t)>& source) {
   if (!follows_elements(out)) return;
-  const auto elements = known_elements(ctx, input);
+  const auto elements = any_elements(ctx, input);
   if (!elements) return;
   int64_t count = 1;
   for (const Expr& dim : out.shape) count *= *known(dim);
@@ -89,12 +112,12 @@ void pass_elements(const InferContext& ctx, int input, TensorType& out, const st
 }
 
 void pass_elements(const InferContext& ctx, int input, TensorType& out) {
-  if (auto elements = known_elements(ctx, input)) set_elements(out, std::move(*elements));
+  if (auto elements = any_elements(ctx, input)) set_elements(out, std::move(*elements));
 }
 
 Result<void> require_elements(const InferContext& ctx, std::initializer_list<int> inputs) {
   for (int input : inputs)
-    if (ctx.has(input) && !known_elements(ctx, input))
+    if (ctx.has(input) && !int_elements(ctx, input))
       return refuse("dynamic-shape")
              << "input " << ctx.node.op->inputs[input].name
              << ": expected values known at compile time or made of dims, got values that only the data gives; "

@@ -12,25 +12,32 @@ namespace tensmith::graph::ops {
 
 using Elements = std::vector<Expr>;
 
-/// The elements of an integer or bool tensor, from its constant or its type. Nothing when unknown.
-std::optional<Elements> known_elements(const TensorType* type, const Constant* constant);
-std::optional<Elements> known_elements(const InferContext& ctx, int input);
-std::optional<Elements> known_elements(const ComputeContext& ctx, int input);
-
+/// The elements of an integer or bool tensor of any rank, from its constant or its type. Nothing when unknown.
+std::optional<Elements> int_elements(const TensorType* type, const Constant* constant);
+std::optional<Elements> int_elements(const InferContext& ctx, int input);
+std::optional<Elements> int_elements(const ComputeContext& ctx, int input);
 /// The same where all elements are numbers.
 std::optional<std::vector<int64_t>> known_numbers(const InferContext& ctx, int input);
 std::optional<std::vector<int64_t>> known_numbers(const ComputeContext& ctx, int input);
 
+/// The elements of a float tensor, when all are numbers.
+std::optional<std::vector<double>> known_floats(const TensorType* type, const Constant* constant);
+template <typename Context>
+const Constant* constant_at(const Context& ctx, int input) {
+  return input < static_cast<int>(ctx.constants.size()) ? ctx.constants[static_cast<size_t>(input)] : nullptr;
+}
 /// The one element of a float or integer constant. Nothing when it is not constant or has several elements.
 std::optional<double> known_float(const Constant* constant);
 
-/// Whether values of this type are followed and there are few enough of them.
+/// Elements of a tensor of any type, in the form of TensorType::value.
+std::optional<Elements> any_elements(const InferContext& ctx, int input);
+/// Whether there are few enough elements to be followed.
 bool follows_elements(const TensorType& type);
 /// Fills `out.value` where element k of `out` is element `source(k)` of the input, when these are known.
 void pass_elements(const InferContext& ctx, int input, TensorType& out, const std::function<int64_t(int64_t)>& source);
 /// The same in equal order.
 void pass_elements(const InferContext& ctx, int input, TensorType& out);
-/// Fills `out.value` when the type is followed and the count fits.
+/// Fills `out.value` when the count fits.
 void set_elements(TensorType& out, Elements elements);
 
 /// For `supports`: the inputs given by position steer the output shape, so their elements must be known.

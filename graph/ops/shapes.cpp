@@ -1,6 +1,7 @@
 #include "graph/ops/shapes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph/dim_facts.h"
 
@@ -131,25 +132,75 @@ bool non_negative(const Expr& e) {
   return facts.lo && *facts.lo >= 0;
 }
 
-void propagate_values(const InferContext& ctx, TensorType& type,
-                      const std::function<Expr(const std::vector<Expr>&)>& fn) {
-  if (!type.dtype.is_integral() && !type.dtype.is_bool()) return;
+std::optional<double> known_number(const Expr& element) {
+  if (const auto* imm = element.as<FloatImm>()) return imm->value;
+  if (const auto* imm = element.as<IntImm>()) return static_cast<double>(imm->value);
+  return {};
+}
+
+Expr float_element(double value, DType dtype) {
+  const double rounded = make_const(dtype, value).as<FloatImm>()->value;
+  constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: doubles below hold every whole number
+  if (rounded == std::trunc(rounded) && std::fabs(rounded) < kLargestWhole) return static_cast<int64_t>(rounded);
+  return FloatImm::make(kFloat64, rounded);
+}
+
+std::optional<std::vector<Expr>> known_elements(const InferContext& ctx, int i) {
+  if (!ctx.has(i)) return {};
+  const TensorType& type = ctx.input(i);
+  if (!type.dtype.is_float()) return ctx.int_values(i);
+  const Constant* constant =
+      static_cast<size_t>(i) < ctx.constants.size() ? ctx.constants[static_cast<size_t>(i)] : nullptr;
+  if (constant && constant->shape().size() <= 1 && constant->num_elements() <= kMaxKnownElements) {
+    std::vector<Expr> elements;
+    for (int64_t k = 0; k < constant->num_elements(); ++k)
+      elements.push_back(float_element(constant->float_at(k), type.dtype));
+    return elements;
+  }
+  if (type.value.empty()) return {};
+  return type.value;
+}
+
+namespace {
+
+/// One element of the result; null: unknown.
+Expr follow(const std::vector<Expr>& args, DType dtype, bool from_floats, const ValueRule& rule) {
+  if (from_floats && rule.numbers) {
+    std::vector<double> numbers;
+    for (const Expr& arg : args)
+      if (const auto number = known_number(arg)) numbers.push_back(*number);
+    if (numbers.size() == args.size()) {
+      const double value = rule.numbers(numbers);
+      return dtype.is_float() ? float_element(value, dtype) : Expr(static_cast<int64_t>(value));
+    }
+  }
+  if (!rule.whole || (from_floats && !rule.whole_of_floats)) return {};
+  for (const Expr& arg : args)
+    if (arg.dtype() != kInt64) return {};
+  return rule.whole(args);
+}
+
+}  // namespace
+
+void propagate_values(const InferContext& ctx, TensorType& type, const ValueRule& rule) {
   if (type.rank() > 1) return;
   const std::optional<int64_t> count = type.rank() == 0 ? 1 : known(type.shape[0]);
   if (!count || *count > kMaxKnownElements) return;
   std::vector<std::vector<Expr>> inputs;
-  for (size_t k = 0; k < ctx.inputs.size(); ++k) {
-    if (!ctx.has(static_cast<int>(k))) return;
-    if (ctx.inputs[k]->rank() > 1) return;
-    std::optional<std::vector<Expr>> values = ctx.int_values(static_cast<int>(k));
+  bool from_floats = false;
+  for (int k = 0; k < static_cast<int>(ctx.inputs.size()); ++k) {
+    if (!ctx.has(k) || ctx.input(k).rank() > 1) return;
+    std::optional<std::vector<Expr>> values = known_elements(ctx, k);
     if (!values || (values->size() != 1 && values->size() != static_cast<size_t>(*count))) return;
     inputs.push_back(std::move(*values));
+    from_floats = from_floats || ctx.input(k).dtype.is_float();
   }
   std::vector<Expr> result;
   for (int64_t element = 0; element < *count; ++element) {
     std::vector<Expr> args;
-    for (const auto& values : inputs) args.push_back(values.size() == 1 ? values[0] : values[element]);
-    Expr value = fn(args);
+    for (const auto& values : inputs)
+      args.push_back(values.size() == 1 ? values[0] : values[static_cast<size_t>(element)]);
+    Expr value = follow(args, type.dtype, from_floats, rule);
     if (value.get() == nullptr) return;
     result.push_back(std::move(value));
   }

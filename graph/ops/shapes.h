@@ -46,11 +46,26 @@ Result<void> check_shape(const TensorType& type, const Shape& expected, const st
 
 /// Largest number of elements whose values are followed through type rules (TensorType::value).
 inline constexpr int64_t kMaxKnownElements = 64;
+/// The elements of a small input as far as they are known. Integers and bools: as InferContext::int_values. Floats:
+/// whole numbers as kInt64 expressions (sizes on their way through float arithmetic), all others as FloatImm of f64.
+std::optional<std::vector<Expr>> known_elements(const InferContext& ctx, int i);
+/// The number that an element of that form is, when it is a constant.
+std::optional<double> known_number(const Expr& element);
+/// A number of a float tensor in that form, rounded to the tensor's type.
+Expr float_element(double value, DType dtype);
+
+/// How the elements of an elementwise result follow from those of its inputs.
+struct ValueRule {
+  /// Over kInt64 expressions; a null result: not known after all.
+  std::function<Expr(const std::vector<Expr>&)> whole = nullptr;
+  /// `whole` holds for floats too (it gives whole numbers of whole numbers).
+  bool whole_of_floats = false;
+  /// Over constant numbers, for float inputs. Null: unknown.
+  std::function<double(const std::vector<double>&)> numbers = nullptr;
+};
 /// Fills `type.value` of an elementwise result from the known elements of all inputs (broadcast against each other),
-/// when all are known and the result is a small integer or bool tensor. `fn` may give a null expression: not known
-/// after all.
-void propagate_values(const InferContext& ctx, TensorType& type,
-                      const std::function<Expr(const std::vector<Expr>&)>& fn);
+/// when all are known and the result is small.
+void propagate_values(const InferContext& ctx, TensorType& type, const ValueRule& rule);
 /// Whether an expression over dims (which are never negative) can be seen not to be negative.
 bool non_negative(const Expr& e);
 

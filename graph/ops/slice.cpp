@@ -45,7 +45,7 @@ AxisSlice slice_axis(const Expr& start, const Expr& end, int64_t step, const Exp
 template <typename Context>
 Result<std::optional<std::vector<AxisSlice>>> slices(const Context& ctx, const Shape& data) {
   using Slices = std::optional<std::vector<AxisSlice>>;
-  const auto starts = known_elements(ctx, 1), ends = known_elements(ctx, 2);
+  const auto starts = int_elements(ctx, 1), ends = int_elements(ctx, 2);
   std::vector<int64_t> axes, steps;
   if (ctx.has(3)) {
     const auto numbers = known_numbers(ctx, 3);

@@ -70,8 +70,10 @@ set(TS_OP_SOURCES
   ops/quantize_linear.cpp
   ops/range.cpp
   ops/recurrence.cpp
+  ops/recurrence_steps.cpp
   ops/recurrent.cpp
   ops/recurrent_activation.cpp
+  ops/recurrent_layer.cpp
   ops/reduce.cpp
   ops/reduced_shape.cpp
   ops/reshape.cpp
@@ -93,7 +95,10 @@ set(TS_OP_SOURCES
   ops/split.cpp
   ops/squeeze.cpp
   ops/tensor_scatter.cpp
+  ops/tf_idf_vectorizer.cpp
   ops/top_k.cpp
+  ops/top_k_heap.cpp
+  ops/top_k_sort.cpp
   ops/transpose.cpp
   ops/trilu.cpp
   ops/unary_math.cpp

@@ -11,7 +11,7 @@ namespace {
 Result<Shape> part_sizes(const InferContext& ctx, const Expr& extent) {
   const int64_t parts = ctx.num_outputs;
   if (ctx.has(1)) {
-    const auto given = known_elements(ctx, 1);
+    const auto given = int_elements(ctx, 1);
     if (!given) return data_shape(ctx, 0, static_cast<int>(parts));
     if (static_cast<int64_t>(given->size()) != parts)
       return refuse("bad-arity") << "input split: expected one size for each of the " << parts << " outputs, got "

@@ -14,7 +14,7 @@ std::vector<Tensor> compute_trilu(const ComputeContext& ctx) {
     const Expr row = i[i.size() - 2], column = i[i.size() - 1];
     Expr diagonal(0);
     if (ctx.has(1)) {
-      const auto known_diagonal = known_elements(ctx, 1);
+      const auto known_diagonal = int_elements(ctx, 1);
       diagonal = known_diagonal ? (*known_diagonal)[0] : ctx.input(1)(Indices(ctx.input(1).rank(), Expr(0)));
     }
     const Expr keep = upper ? column - row >= diagonal : column - row <= diagonal;

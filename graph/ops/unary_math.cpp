@@ -13,7 +13,7 @@ using P = UnaryParams;
 
 /// A row whose body is one intrinsic.
 UnaryRow function(const char* name, int since, const char* doc, Intrinsic id, double (*reference)(double),
-                  double low = -3, double high = 3, double work = 10) {
+                  double low = -3, double high = 3) {
   return {.name = name,
           .since = since,
           .doc = doc,
@@ -21,7 +21,15 @@ UnaryRow function(const char* name, int since, const char* doc, Intrinsic id, do
           .reference = [reference](double x, const P&) { return reference(x); },
           .low = low,
           .high = high,
-          .work = work};
+          .work = 10};
+}
+
+/// The same for one machine instruction that rounds to whole numbers.
+UnaryRow rounding(const char* name, int since, const char* doc, Intrinsic id, double (*reference)(double)) {
+  UnaryRow row = function(name, since, doc, id, reference);
+  row.keeps_whole = true;
+  row.work = 1;
+  return row;
 }
 
 Expr sign_of(const Expr& value) {
@@ -57,12 +65,12 @@ std::vector<OpDef> unary_math() {
       function("Asinh", 9, "The inverse hyperbolic sine.", Intrinsic::kAsinh, std::asinh),
       function("Atan", 7, "The arc tangent in radians.", Intrinsic::kAtan, std::atan),
       function("Atanh", 9, "The inverse hyperbolic tangent.", Intrinsic::kAtanh, std::atanh, -0.9, 0.9),
-      function("Ceil", 6, "The least integer not below x.", Intrinsic::kCeil, std::ceil, -3, 3, 1),
+      rounding("Ceil", 6, "The least integer not below x.", Intrinsic::kCeil, std::ceil),
       function("Cos", 7, "The cosine of radians.", Intrinsic::kCos, std::cos),
       function("Cosh", 9, "The hyperbolic cosine.", Intrinsic::kCosh, std::cosh),
       function("Erf", 9, "The Gauss error function.", Intrinsic::kErf, std::erf),
       function("Exp", 6, "e to the power of x.", Intrinsic::kExp, std::exp),
-      function("Floor", 6, "The greatest integer not above x.", Intrinsic::kFloor, std::floor, -3, 3, 1),
+      rounding("Floor", 6, "The greatest integer not above x.", Intrinsic::kFloor, std::floor),
       function("Log", 6, "The natural logarithm.", Intrinsic::kLog, std::log, 0.1, 4),
       {.name = "Neg",
        .since = 6,
@@ -77,8 +85,7 @@ std::vector<OpDef> unary_math() {
        .body = [](const Expr& x, const P&) { return constant_like(x, 1) / x; },
        .reference = [](double x, const P&) { return 1 / x; },
        .low = 0.5},
-      function("Round", 11, "The nearest integer; halves go to the even one.", Intrinsic::kRoundEven, round_half_even,
-               -3, 3, 1),
+      rounding("Round", 11, "The nearest integer; halves go to the even one.", Intrinsic::kRoundEven, round_half_even),
       function("Sigmoid", 6, "1 / (1 + exp(-x)).", Intrinsic::kSigmoid, sigmoid),
       {.name = "Sign",
        .since = 9,
@@ -93,7 +100,7 @@ std::vector<OpDef> unary_math() {
                                                                                                 : -1; }},
       function("Sin", 7, "The sine of radians.", Intrinsic::kSin, std::sin),
       function("Sinh", 9, "The hyperbolic sine.", Intrinsic::kSinh, std::sinh),
-      function("Sqrt", 6, "The square root; NaN for negative numbers.", Intrinsic::kSqrt, std::sqrt, 0, 4, 1),
+      function("Sqrt", 6, "The square root; NaN for negative numbers.", Intrinsic::kSqrt, std::sqrt, 0, 4),
       function("Tan", 7, "The tangent of radians.", Intrinsic::kTan, std::tan, -1.4, 1.4),
       function("Tanh", 6, "The hyperbolic tangent.", Intrinsic::kTanh, std::tanh),
       {.name = "BitwiseNot",

@@ -63,13 +63,18 @@ OpDef make_unary(const UnaryRow& row) {
       .infer = nullptr,
       .samples = default_samples(row),
   };
-  op.infer = [gives_bool = row.gives_bool, known_value = row.int_reference != nullptr, fn = row.body,
-              specs = row.attrs](const InferContext& ctx) -> Result<std::vector<TensorType>> {
-    TensorType type{gives_bool ? kBool : ctx.input(0).dtype, ctx.input(0).shape, {}};
-    if (known_value && !gives_bool && type.dtype.is_int()) {
-      const UnaryParams params = resolve(specs, ctx.node.attrs);
-      propagate_values(ctx, type, [&](const std::vector<Expr>& x) { return fn(x[0], params); });
-    }
+  op.infer = [row](const InferContext& ctx) -> Result<std::vector<TensorType>> {
+    TensorType type{row.gives_bool ? kBool : ctx.input(0).dtype, ctx.input(0).shape, {}};
+    if (row.gives_bool || type.dtype.is_uint() || type.dtype.is_bool()) return std::vector<TensorType>{std::move(type)};
+    const UnaryParams params = resolve(row.attrs, ctx.node.attrs);
+    ValueRule rule;
+    rule.whole_of_floats = row.keeps_whole;
+    if (row.keeps_whole)
+      rule.whole = [](const std::vector<Expr>& x) { return x[0]; };
+    else if (row.int_reference)
+      rule.whole = [&](const std::vector<Expr>& x) { return row.body(x[0], params); };
+    if (row.reference) rule.numbers = [&](const std::vector<double>& x) { return row.reference(x[0], params); };
+    propagate_values(ctx, type, rule);
     return std::vector<TensorType>{std::move(type)};
   };
   op.compute = [name = std::string(row.name), body = row.body, specs = row.attrs](const ComputeContext& ctx) {

@@ -26,6 +26,7 @@ struct UnaryRow {
   /// Integers and bools exactly; the result is wrapped to the type. Null: they go through `reference`.
   std::function<int64_t(int64_t x, DType type)> int_reference = nullptr;
   bool gives_bool = false;
+  bool keeps_whole = false;   ///< gives whole numbers back as they are (rounding)
   double low = -3, high = 3;  ///< range of the random sample values
   double work = 1;            ///< Units: floating-point operations an element
   std::vector<OpSample> more_samples = {};

@@ -59,11 +59,14 @@ OpDef make(const Row& row) {
     if (!type) return type.failure();
     TensorType result = *type;
     if (!average && !result.dtype.is_uint())
-      propagate_values(ctx, result, [&](const std::vector<Expr>& args) {
-        Expr value = args[0];
-        for (size_t k = 1; k < args.size(); ++k) value = body(value, args[k]);
-        return value;
-      });
+      propagate_values(ctx, result,
+                       {.whole =
+                            [&](const std::vector<Expr>& args) {
+                              Expr value = args[0];
+                              for (size_t k = 1; k < args.size(); ++k) value = body(value, args[k]);
+                              return value;
+                            },
+                        .whole_of_floats = true});
     return std::vector<TensorType>{std::move(result)};
   };
   op.compute = [row](const ComputeContext& ctx) {

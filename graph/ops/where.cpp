@@ -16,11 +16,14 @@ OpDef where() {
         Result<Shape> shape = broadcast_shapes({&ctx.input(0).shape, &ctx.input(1).shape, &ctx.input(2).shape});
         if (!shape) return shape.failure();
         TensorType type{ctx.input(1).dtype, *shape, {}};
-        propagate_values(ctx, type, [](const std::vector<Expr>& args) {
-          const auto condition = known(args[0]);
-          if (condition) return *condition ? args[1] : args[2];
-          return same_dim(args[1], args[2]) ? args[1] : Expr();
-        });
+        propagate_values(ctx, type,
+                         {.whole =
+                              [](const std::vector<Expr>& args) {
+                                const auto condition = known(args[0]);
+                                if (condition) return *condition ? args[1] : args[2];
+                                return same_dim(args[1], args[2]) ? args[1] : Expr();
+                              },
+                          .whole_of_floats = true});
         return std::vector<TensorType>{std::move(type)};
       },
       .compute =

@@ -45,7 +45,7 @@ OpDef window_function(const char* name, const char* doc, Cosines terms) {
   op.infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
     if (!ctx.input(0).shape.empty() && !(ctx.input(0).rank() == 1 && is_const_int(ctx.input(0).shape[0], 1)))
       return refuse("rank-mismatch") << "input size: expected a scalar, got shape " << shape_text(ctx.input(0).shape);
-    const auto size = known_elements(ctx, 0);
+    const auto size = int_elements(ctx, 0);
     return std::vector<TensorType>{{output_type(ctx.node.attrs), {size ? (*size)[0] : ctx.data_dim(0, 0)}, {}}};
   };
   op.supports = [](const InferContext& ctx) { return require_elements(ctx, {0}); };

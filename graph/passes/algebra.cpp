@@ -59,8 +59,8 @@ bool cast_of_cast(Rewriter& r, const Node& n) {
   return r.replace(n, r.add(n, "Cast", {inner->inputs[0]}, attrs));
 }
 
-/// A smaller value that broadcasts to `v`: what was stretched, or a constant whose elements are all the same, also as operands of
-/// elementwise operators in front. `v` itself when there is none.
+/// A smaller value that broadcasts to `v`: what was stretched, or a constant whose elements are all the same, also as
+/// operands of elementwise operators in front. `v` itself when there is none.
 Value narrowed(Rewriter& r, Value v, int depth = 4) {
   if (!v.given()) return v;
   if (r.constant(v)) {
@@ -93,11 +93,12 @@ bool is_of_constants(const Rewriter& r, Value v, int depth) {
   if (!v.given() || r.constant(v)) return true;
   const Node& node = r.graph.node(v.node);
   if (depth == 0 || node.inputs.empty()) return false;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](Value input) { return is_of_constants(r, input, depth - 1); });
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](Value input) { return is_of_constants(r, input, depth - 1); });
 }
 
-/// Gather(f(table), i) --> f(Gather(table, i)) for rows of a table of weights and elementwise f: the table stays as small as it is
-/// stored, and only the rows that are read are converted and scaled.
+/// Gather(f(table), i) --> f(Gather(table, i)) for rows of a table of weights and elementwise f: the table stays as
+/// small as it is stored, and only the rows that are read are converted and scaled.
 bool gather_first(Rewriter& r, const Node& n) {
   const Node& f = r.graph.node(n.inputs[0].node);
   if (!works_by_row(f) || n.attrs.get_int("axis", 0) != 0 || !is_of_constants(r, n.inputs[0], 4)) return false;
@@ -136,7 +137,8 @@ bool concat_of_concat(Rewriter& r, const Node& n) {
   std::vector<Value> flat;
   for (const Value& input : n.inputs) {
     const Node* inner = r.producer(input, "Concat");
-    if (inner && r.single_use(input) && axis_of(*inner, rank, 0) == axis_of(n, rank, 0)) flat.insert(flat.end(), inner->inputs.begin(), inner->inputs.end());
+    if (inner && r.single_use(input) && axis_of(*inner, rank, 0) == axis_of(n, rank, 0))
+      flat.insert(flat.end(), inner->inputs.begin(), inner->inputs.end());
     else flat.push_back(input);
   }
   return flat.size() > n.inputs.size() && r.replace(n, r.add(n, "Concat", flat, AttrMap(n.attrs)));
@@ -160,7 +162,8 @@ bool split_of_concat(Rewriter& r, const Node& n) {
 /// (x + a) + b --> x + (a + b) for integers, where it is exact.
 bool add_constants(Rewriter& r, const Node& n) {
   const Node* inner = r.producer(n.inputs[0], "Add");
-  if (!inner || !n.types[0].dtype.is_integral() || !r.constant(n.inputs[1]) || !r.constant(inner->inputs[1])) return false;
+  if (!inner || !n.types[0].dtype.is_integral() || !r.constant(n.inputs[1]) || !r.constant(inner->inputs[1]))
+    return false;
   return r.replace(n, r.add(n, "Add", {inner->inputs[0], r.add(n, "Add", {inner->inputs[1], n.inputs[1]})}));
 }
 
@@ -180,8 +183,10 @@ constexpr Rule kRules[] = {
     {"ceil-ceil", "Ceil", "Ceil(Ceil(x)) --> Ceil(x)", idempotent},
     {"where-same", "Where", "Where(c, x, x) --> x", where_same},
     {"cast-of-cast", "Cast", "Cast(Cast(x to a wider type)) --> Cast(x)", cast_of_cast},
-    {"narrow-operand", "", "Expand(x) + y --> x + y where y has the shape; a constant of equal elements is one number", narrow_operand},
-    {"gather-first", "Gather", "Gather(f(table), i) --> f(Gather(table, i)) for elementwise f of weights", gather_first},
+    {"narrow-operand", "", "Expand(x) + y --> x + y where y has the shape; a constant of equal elements is one number",
+     narrow_operand},
+    {"gather-first", "Gather", "Gather(f(table), i) --> f(Gather(table, i)) for elementwise f of weights",
+     gather_first},
     {"concat-of-split", "Concat", "Concat(Split(x)) --> x", concat_of_split},
     {"concat-of-concat", "Concat", "Concat(Concat(a, b), c) --> Concat(a, b, c)", concat_of_concat},
     {"split-of-concat", "Split", "Split(Concat(a, b)) --> a, b", split_of_concat},

@@ -5,8 +5,8 @@
 
 namespace tensmith::graph {
 
-/// Neutral and absorbing elements, double negation, repeated casts, broadcasts that the reader makes anyway, and pieces that are
-/// cut and put together again. Never reassociates floats.
+/// Neutral and absorbing elements, double negation, repeated casts, broadcasts that the reader makes anyway, and pieces
+/// that are cut and put together again. Never reassociates floats.
 int simplify_algebra(GraphEditor& edit, const PassOptions& options);
 std::span<const Rule> algebra_rules();
 

@@ -13,7 +13,8 @@ using Perm = std::vector<int64_t>;
 /// Whether element i of the output needs just the elements at i of the inputs, for whatever order of axes.
 bool is_elementwise(const Node& n) {
   if (is_broadcasting(n)) return true;
-  return n.op->domain.empty() && n.op->fusion == FusionKind::kElementwise && n.types.size() == 1 && n.op->inputs.size() == 1 && n.inputs.size() == 1;
+  return n.op->domain.empty() && n.op->fusion == FusionKind::kElementwise && n.types.size() == 1 &&
+         n.op->inputs.size() == 1 && n.inputs.size() == 1;
 }
 
 Perm perm_of(const Node& n) {
@@ -41,7 +42,8 @@ const Node* lone_transpose(const Rewriter& r, Value v) {
   return transpose && r.single_use(v) ? transpose : nullptr;
 }
 
-/// A constant operand as it must be when the others are not transposed yet. Nothing when it cannot be (more axes than they have).
+/// A constant operand as it must be when the others are not transposed yet. Nothing when it cannot be (more axes than
+/// they have).
 Value untransposed(Rewriter& r, Value v, const Perm& perm) {
   const Constant& c = *r.constant(v);
   if (c.num_elements() == 1 && c.shape().size() <= perm.size()) return v;
@@ -166,7 +168,8 @@ bool sink_through_pad(Rewriter& r, const Node& n) {
   return r.replace(n, r.add(n, "Transpose", {r.add(n, "Pad", inputs, AttrMap(n.attrs))}, perm_attr(perm)));
 }
 
-/// Transpose(Reshape(x)), where the reshape only adds or removes dims of 1 --> Reshape(Transpose(x)), so that transposes meet.
+/// Transpose(Reshape(x)), where the reshape only adds or removes dims of 1 --> Reshape(Transpose(x)), so that
+/// transposes meet.
 bool transpose_before_reshape(Rewriter& r, const Node& n) {
   const Node* reshape = r.producer(n.inputs[0], "Reshape");
   if (!reshape) return false;
@@ -200,13 +203,17 @@ bool reshape_around_elementwise(Rewriter& r, const Node& n) {
   int data = -1;
   for (size_t k = 0; k < middle.inputs.size(); ++k) {
     const Value input = middle.inputs[k];
-    if (!input.given() || (r.constant(input) && r.constant(input)->num_elements() == 1 && r.type(input).rank() <= n.types[0].rank())) continue;
+    if (!input.given() ||
+        (r.constant(input) && r.constant(input)->num_elements() == 1 && r.type(input).rank() <= n.types[0].rank()))
+      continue;
     if (data >= 0) return false;
     data = static_cast<int>(k);
   }
   if (data < 0) return false;
   const Node* inner = r.producer(middle.inputs[static_cast<size_t>(data)], "Reshape");
-  if (!inner || !r.single_use({inner->id, 0}) || !same_type(inner->types[0], {inner->types[0].dtype, middle.types[0].shape, {}})) return false;
+  if (!inner || !r.single_use({inner->id, 0}) ||
+      !same_type(inner->types[0], {inner->types[0].dtype, middle.types[0].shape, {}}))
+    return false;
   std::vector<Value> inputs = middle.inputs;
   inputs[static_cast<size_t>(data)] = r.reshape(n, inner->inputs[0], n.types[0].shape);
   return r.replace(n, r.add(middle, middle.op->name, inputs, AttrMap(middle.attrs)));
@@ -214,17 +221,24 @@ bool reshape_around_elementwise(Rewriter& r, const Node& n) {
 
 constexpr Rule kRules[] = {
     {"transpose-identity", "Transpose", "Transpose(x, 0, 1, ...) --> x", identity_transpose},
-    {"transpose-of-transpose", "Transpose", "Transpose(Transpose(x, p), q) --> Transpose(x, p then q), or x", transpose_of_transpose},
+    {"transpose-of-transpose", "Transpose", "Transpose(Transpose(x, p), q) --> Transpose(x, p then q), or x",
+     transpose_of_transpose},
     {"sink-elementwise", "", "f(Transpose(x), Transpose(y), c) --> Transpose(f(x, y, c'))", sink_through_elementwise},
     {"sink-concat", "Concat", "Concat(Transpose(x), Transpose(y)) --> Transpose(Concat(x, y))", sink_through_concat},
     {"sink-softmax", "Softmax", "Softmax(Transpose(x), axis) --> Transpose(Softmax(x, axis'))", sink_through_softmax},
-    {"sink-log-softmax", "LogSoftmax", "LogSoftmax(Transpose(x), axis) --> Transpose(LogSoftmax(x, axis'))", sink_through_softmax},
-    {"sink-reduce-mean", "ReduceMean", "ReduceMean(Transpose(x), axes) --> Transpose(ReduceMean(x, axes'))", sink_through_reduction},
-    {"sink-reduce-sum", "ReduceSum", "ReduceSum(Transpose(x), axes) --> Transpose(ReduceSum(x, axes'))", sink_through_reduction},
-    {"sink-reduce-max", "ReduceMax", "ReduceMax(Transpose(x), axes) --> Transpose(ReduceMax(x, axes'))", sink_through_reduction},
-    {"sink-reduce-min", "ReduceMin", "ReduceMin(Transpose(x), axes) --> Transpose(ReduceMin(x, axes'))", sink_through_reduction},
+    {"sink-log-softmax", "LogSoftmax", "LogSoftmax(Transpose(x), axis) --> Transpose(LogSoftmax(x, axis'))",
+     sink_through_softmax},
+    {"sink-reduce-mean", "ReduceMean", "ReduceMean(Transpose(x), axes) --> Transpose(ReduceMean(x, axes'))",
+     sink_through_reduction},
+    {"sink-reduce-sum", "ReduceSum", "ReduceSum(Transpose(x), axes) --> Transpose(ReduceSum(x, axes'))",
+     sink_through_reduction},
+    {"sink-reduce-max", "ReduceMax", "ReduceMax(Transpose(x), axes) --> Transpose(ReduceMax(x, axes'))",
+     sink_through_reduction},
+    {"sink-reduce-min", "ReduceMin", "ReduceMin(Transpose(x), axes) --> Transpose(ReduceMin(x, axes'))",
+     sink_through_reduction},
     {"sink-pad", "Pad", "Pad(Transpose(x), pads) --> Transpose(Pad(x, pads'))", sink_through_pad},
-    {"transpose-before-reshape", "Transpose", "Transpose(Reshape(x) that adds or removes dims of 1) --> Reshape(Transpose(x))", transpose_before_reshape},
+    {"transpose-before-reshape", "Transpose",
+     "Transpose(Reshape(x) that adds or removes dims of 1) --> Reshape(Transpose(x))", transpose_before_reshape},
     {"reshape-around-elementwise", "Reshape", "Reshape(f(Reshape(x))) --> f(Reshape(x))", reshape_around_elementwise},
 };
 

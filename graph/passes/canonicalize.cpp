@@ -66,7 +66,8 @@ bool transpose_of_ones(Rewriter& r, const Node& n) {
   return r.replace(n, r.reshape(n, n.inputs[0], n.types[0].shape));
 }
 
-/// Gemm(A, B, C) --> Add(MatMul(A', B'), C), where the transposes are of constants or given by MatMul's operands as nodes.
+/// Gemm(A, B, C) --> Add(MatMul(A', B'), C), where the transposes are of constants or given by MatMul's operands as
+/// nodes.
 bool gemm_to_matmul(Rewriter& r, const Node& n) {
   if (!n.types[0].dtype.is_float()) return false;
   const bool bias = n.inputs.size() > 2;
@@ -127,7 +128,8 @@ bool clip_to_relu(Rewriter& r, const Node& n) {
 }
 
 bool max_to_relu(Rewriter& r, const Node& n) {
-  return n.inputs.size() == 2 && n.types[0].dtype.is_float() && r.is_number(n.inputs[1], 0) && r.replace(n, r.add(n, "Relu", {n.inputs[0]}));
+  return n.inputs.size() == 2 && n.types[0].dtype.is_float() && r.is_number(n.inputs[1], 0) &&
+         r.replace(n, r.add(n, "Relu", {n.inputs[0]}));
 }
 
 bool where_not(Rewriter& r, const Node& n) {
@@ -155,7 +157,8 @@ bool gather_to_slice(Rewriter& r, const Node& n) {
   const int64_t first = index(0), end = first + static_cast<int64_t>(indices->size());
   if (first < 0 || end > dim->value) return false;
   Value piece = n.inputs[0];
-  if (end - first < dim->value) piece = r.add(n, "Slice", {piece, r.add_ints(n, {first}), r.add_ints(n, {end}), r.add_ints(n, {axis})});
+  if (end - first < dim->value)
+    piece = r.add(n, "Slice", {piece, r.add_ints(n, {first}), r.add_ints(n, {end}), r.add_ints(n, {axis})});
   return r.replace(n, r.reshape(n, piece, n.types[0].shape));
 }
 
@@ -168,7 +171,8 @@ bool gather_nd_of_all(Rewriter& r, const Node& n) {
   const auto width = static_cast<size_t>(indices->shape().back());
   int64_t blocks = 1;
   for (size_t k = 0; k < width && k < shape.size(); ++k) blocks *= shape[k];
-  if (width == 0 || width > shape.size() || indices->num_elements() != blocks * static_cast<int64_t>(width)) return false;
+  if (width == 0 || width > shape.size() || indices->num_elements() != blocks * static_cast<int64_t>(width))
+    return false;
   for (int64_t block = 0; block < blocks; ++block) {
     int64_t flat = 0;
     for (size_t k = 0; k < width; ++k) {

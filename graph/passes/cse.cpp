@@ -31,7 +31,9 @@ std::string key_of(const AttrValue& value) {
     }
     std::string operator()(const Constant& x) const { return "@" + digest(x); }
     std::string operator()(DType x) const { return to_string(x); }
-    std::string operator()(const std::shared_ptr<Graph>& x) const { return "g" + std::to_string(reinterpret_cast<uintptr_t>(x.get())); }
+    std::string operator()(const std::shared_ptr<Graph>& x) const {
+      return "g" + std::to_string(reinterpret_cast<uintptr_t>(x.get()));
+    }
   };
   return std::visit(Key{}, value);
 }
@@ -85,7 +87,8 @@ int eliminate_common(GraphEditor& edit, const PassOptions&) {
     bool same = true;  // sizes that only the data decide are distinct symbols
     for (size_t k = 0; k < node.types.size(); ++k) same &= same_type(node.types[k], first.types[k]);
     if (!same) continue;
-    for (size_t k = 0; k < node.types.size(); ++k) edit.replace_uses({id, static_cast<int>(k)}, {it->second, static_cast<int>(k)});
+    for (size_t k = 0; k < node.types.size(); ++k)
+      edit.replace_uses({id, static_cast<int>(k)}, {it->second, static_cast<int>(k)});
     edit.erase(id);
     ++merged;
   }

@@ -13,7 +13,8 @@ int decompose(GraphEditor& edit, const PassOptions&) {
       if (node.op->compute || !node.op->decompose) continue;
       const std::vector<Value> outputs = node.op->decompose(edit, node);
       if (outputs.empty()) continue;  // nothing to put in its place here
-      TS_CHECK(outputs.size() >= node.types.size()) << "decomposition of " << node.op->name << " gives " << outputs.size() << " of " << node.types.size() << " values";
+      TS_CHECK(outputs.size() >= node.types.size()) << "decomposition of " << node.op->name << " gives "
+                                                    << outputs.size() << " of " << node.types.size() << " values";
       const size_t outputs_of_node = node.types.size();
       const std::vector<std::string> names = node.output_names;
       for (size_t k = 0; k < outputs_of_node; ++k) edit.replace_uses_retyped({id, static_cast<int>(k)}, outputs[k]);

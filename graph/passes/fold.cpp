@@ -73,7 +73,8 @@ class Folder {
       std::vector<int64_t> elements;
       for (const Expr& element : type.value)
         if (const auto* imm = element.as<IntImm>()) elements.push_back(imm->value);
-      if (elements.size() == type.value.size()) replace(node, k, Constant::from_ints(type.dtype, type.static_shape(), elements));
+      if (elements.size() == type.value.size())
+        replace(node, k, Constant::from_ints(type.dtype, type.static_shape(), elements));
     }
   }
 
@@ -102,14 +103,16 @@ class Folder {
     evaluate(node, constants);
   }
 
-  /// A table of weights of which only rows are picked: converting the rows behind the Gather is less work and less memory.
+  /// A table of weights of which only rows are picked: converting the rows behind the Gather is less work and less
+  /// memory.
   bool feeds_only_gathers(const Node& node, int depth = 4) const {
     if (depth == 0 || !works_by_row(node)) return false;
     const auto& uses = graph_.uses({node.id, 0});
     return std::all_of(uses.begin(), uses.end(), [&](const Graph::Use& use) {
       if (use.node < 0) return false;
       const Node& user = graph_.node(use.node);
-      if (user.op->name == "Gather" && user.op->domain.empty()) return use.input == 0 && user.attrs.get_int("axis", 0) == 0;
+      if (user.op->name == "Gather" && user.op->domain.empty())
+        return use.input == 0 && user.attrs.get_int("axis", 0) == 0;
       return feeds_only_gathers(user, depth - 1);
     });
   }
@@ -140,7 +143,8 @@ class Folder {
       const RefTensor& tensor = (*outputs)[k];
       if (same_type(node.types[k], static_type(tensor.dtype, tensor.shape))) {
         replace(node, k, to_constant(tensor));
-      } else if (!node.types[k].is_static() && tensor.num_elements() * tensor.dtype.bytes() <= options_.constant_limit_bytes) {
+      } else if (!node.types[k].is_static() &&
+                 tensor.num_elements() * tensor.dtype.bytes() <= options_.constant_limit_bytes) {
         // The data decided the size, so the consumers' types change with it.
         const Value constant = edit_.add_constant(to_constant(tensor), node.output_names[k]);
         edit_.replace_uses_retyped({node.id, static_cast<int>(k)}, constant);
@@ -159,7 +163,8 @@ class Folder {
     const std::vector<Value> captures(node.inputs.begin() + 1, node.inputs.end());
     const NodeId id = node.id;
     const std::vector<Value> outputs = inline_graph(edit_, *branch, captures, node.name);
-    for (size_t k = 0; k < outputs.size() && k < node.types.size(); ++k) edit_.replace_uses_retyped({id, static_cast<int>(k)}, outputs[k]);
+    for (size_t k = 0; k < outputs.size() && k < node.types.size(); ++k)
+      edit_.replace_uses_retyped({id, static_cast<int>(k)}, outputs[k]);
     edit_.erase(id);
     ++count_;
     return true;

@@ -19,7 +19,8 @@ std::optional<Numbers> numbers(const Rewriter& r, Value v) {
   return values;
 }
 
-/// One number for each of `channels`, from a constant that broadcasts over all axes of a tensor of that rank but axis 1.
+/// One number for each of `channels`, from a constant that broadcasts over all axes of a tensor of that rank but
+/// axis 1.
 std::optional<Numbers> by_channel(const Rewriter& r, Value v, int rank, int64_t channels) {
   const Constant* c = r.constant(v);
   if (!c) return std::nullopt;
@@ -27,7 +28,8 @@ std::optional<Numbers> by_channel(const Rewriter& r, Value v, int rank, int64_t 
   if (own > rank) return std::nullopt;
   for (int k = 0; k < own; ++k) {
     const int axis = rank - own + k;
-    if (c->shape()[static_cast<size_t>(k)] != 1 && !(axis == 1 && c->shape()[static_cast<size_t>(k)] == channels)) return std::nullopt;
+    if (c->shape()[static_cast<size_t>(k)] != 1 && !(axis == 1 && c->shape()[static_cast<size_t>(k)] == channels))
+      return std::nullopt;
   }
   auto values = numbers(r, v);
   if (values->size() == 1) values->assign(static_cast<size_t>(channels), (*values)[0]);
@@ -40,8 +42,10 @@ Constant scaled(const Constant& weights, const Numbers& factors, int64_t inner) 
   const int64_t count = weights.num_elements(), channels = static_cast<int64_t>(factors.size());
   with_element_type(weights.dtype(), [&]<typename E>(E) {
     auto* out = static_cast<typename E::Stored*>(result.mutable_data());
-    for (int64_t first = 0, channel = 0; first < count; first += inner, channel = channel + 1 == channels ? 0 : channel + 1)
-      for (int64_t k = first; k < first + inner; ++k) out[k] = E::from_float(E::to_float(load_element<E>(weights.data(), k)) * factors[channel]);
+    for (int64_t first = 0, channel = 0; first < count;
+         first += inner, channel = channel + 1 == channels ? 0 : channel + 1)
+      for (int64_t k = first; k < first + inner; ++k)
+        out[k] = E::from_float(E::to_float(load_element<E>(weights.data(), k)) * factors[channel]);
   });
   return result;
 }
@@ -67,7 +71,8 @@ std::optional<Anchor> anchor_of(const Rewriter& r, Value v) {
   const std::vector<int64_t>& shape = weights->shape();
   int64_t kernel = 1;
   for (size_t k = 2; k < shape.size(); ++k) kernel *= shape[k];
-  // Conv: [out, in / group, ...]; ConvTranspose: [in, out / group, ...], which has a factor for each channel only without groups.
+  // Conv: [out, in / group, ...]; ConvTranspose: [in, out / group, ...], which has a factor for each channel only
+  // without groups.
   if (transposed && transposed->attrs.get_int("group", 1) != 1) return std::nullopt;
   anchor.channels = conv ? shape[0] : shape[1];
   anchor.inner = conv ? kernel * shape[1] : kernel;
@@ -87,15 +92,19 @@ bool absorb(Rewriter& r, const Node& n, const Anchor& anchor, const Numbers& fac
   Numbers bias(factor.size());
   for (size_t c = 0; c < bias.size(); ++c) bias[c] = anchor.bias[c] * factor[c] + term[c];
   const bool unchanged = std::all_of(factor.begin(), factor.end(), [](double f) { return f == 1; });
-  const Value w = unchanged ? node.inputs[1] : r.edit.add_constant(scaled(weights, factor, anchor.inner), r.graph.value_name(node.inputs[1]));
-  const Value b = r.edit.add_constant(Constant::from_floats(weights.dtype(), {anchor.channels}, bias), node.name + ".bias");
+  const Value w = unchanged
+                      ? node.inputs[1]
+                      : r.edit.add_constant(scaled(weights, factor, anchor.inner), r.graph.value_name(node.inputs[1]));
+  const Value b =
+      r.edit.add_constant(Constant::from_floats(weights.dtype(), {anchor.channels}, bias), node.name + ".bias");
   return r.replace(n, r.add(node, node.op->name, {node.inputs[0], w, b}, AttrMap(node.attrs)));
 }
 
 /// What BatchNormalization multiplies with and adds, for each channel.
 std::optional<std::pair<Numbers, Numbers>> scale_and_shift(const Rewriter& r, const Node& n) {
   if (n.types.size() != 1 || n.attrs.get_int("training_mode", 0) != 0) return std::nullopt;
-  const auto scale = numbers(r, n.inputs[1]), shift = numbers(r, n.inputs[2]), mean = numbers(r, n.inputs[3]), variance = numbers(r, n.inputs[4]);
+  const auto scale = numbers(r, n.inputs[1]), shift = numbers(r, n.inputs[2]), mean = numbers(r, n.inputs[3]),
+             variance = numbers(r, n.inputs[4]);
   if (!scale || !shift || !mean || !variance) return std::nullopt;
   Numbers factor(scale->size()), term(scale->size());
   for (size_t c = 0; c < factor.size(); ++c) {
@@ -119,7 +128,9 @@ bool batch_norm_to_product(Rewriter& r, const Node& n) {
   const auto constant = [&](const Numbers& values, const char* suffix) {
     return r.edit.add_constant(Constant::from_floats(n.types[0].dtype, shape, values), n.name + suffix);
   };
-  return r.replace(n, r.add(n, "Add", {r.add(n, "Mul", {n.inputs[0], constant(norm->first, ".scale")}), constant(norm->second, ".shift")}));
+  return r.replace(
+      n, r.add(n, "Add",
+               {r.add(n, "Mul", {n.inputs[0], constant(norm->first, ".scale")}), constant(norm->second, ".shift")}));
 }
 
 /// Conv(x) * c or Conv(x) + c with one number for each channel.
@@ -134,8 +145,10 @@ bool constant_into_anchor(Rewriter& r, const Node& n) {
 }
 
 constexpr Rule kRules[] = {
-    {"batch-norm-into-conv", "BatchNormalization", "BatchNormalization(Conv(x, w, b)) --> Conv(x, w', b')", batch_norm_into_anchor},
-    {"batch-norm-to-product", "BatchNormalization", "BatchNormalization(x) --> x * scale + shift", batch_norm_to_product},
+    {"batch-norm-into-conv", "BatchNormalization", "BatchNormalization(Conv(x, w, b)) --> Conv(x, w', b')",
+     batch_norm_into_anchor},
+    {"batch-norm-to-product", "BatchNormalization", "BatchNormalization(x) --> x * scale + shift",
+     batch_norm_to_product},
     {"mul-into-conv", "Mul", "Conv(x, w, b) * c --> Conv(x, w', b')", constant_into_anchor<true>},
     {"add-into-conv", "Add", "Conv(x, w, b) + c --> Conv(x, w, b')", constant_into_anchor<false>},
 };

@@ -33,7 +33,8 @@ void transpose_elements(const Constant& value, const std::vector<int64_t>& perm,
   }
   // The two innermost axes go in squares, so that both sides use whole cache lines.
   constexpr int64_t kBlock = 32;
-  const int64_t rows = shape[rank - 2], columns = shape[rank - 1], row_step = step[rank - 2], column_step = step[rank - 1];
+  const int64_t rows = shape[rank - 2], columns = shape[rank - 1], row_step = step[rank - 2],
+                column_step = step[rank - 1];
   std::vector<int64_t> index(static_cast<size_t>(rank) - 2, 0);
   for (;;) {
     int64_t base = 0;
@@ -41,7 +42,8 @@ void transpose_elements(const Constant& value, const std::vector<int64_t>& perm,
     for (int64_t r0 = 0; r0 < rows; r0 += kBlock)
       for (int64_t c0 = 0; c0 < columns; c0 += kBlock)
         for (int64_t r = r0; r < std::min(rows, r0 + kBlock); ++r)
-          for (int64_t c = c0; c < std::min(columns, c0 + kBlock); ++c) out[r * columns + c] = in[base + r * row_step + c * column_step];
+          for (int64_t c = c0; c < std::min(columns, c0 + kBlock); ++c)
+            out[r * columns + c] = in[base + r * row_step + c * column_step];
     out += rows * columns;
     int k = rank - 3;
     for (; k >= 0 && ++index[k] == shape[k]; --k) index[k] = 0;
@@ -75,13 +77,16 @@ Constant mapped(const Constant& in, DType dtype, const Fn& fn) {
 std::optional<Constant> fold_cast(const Node& node, const Constant& in) {
   // Integers to integers wrap, and 64-bit integers are no doubles; special rounding is the interpreter's work.
   const DType to = node.types[0].dtype;
-  if (!to.is_float() || (in.dtype().bits == 64 && !in.dtype().is_float()) || node.attrs.has("round_mode")) return std::nullopt;
+  if (!to.is_float() || (in.dtype().bits == 64 && !in.dtype().is_float()) || node.attrs.has("round_mode"))
+    return std::nullopt;
   return mapped(in, to, [](double x, int64_t) { return x; });
 }
 
 /// (x - zero) * scale; the difference is an integer and the product of two floats, so one rounding is all there is.
 std::optional<Constant> fold_dequantize(const Node& node, const std::vector<const Constant*>& inputs) {
-  if (inputs.size() < 2 || !inputs[1] || inputs[0]->dtype().bits > 8 || inputs[1]->dtype() != kFloat32 || node.types[0].dtype != kFloat32) return std::nullopt;
+  if (inputs.size() < 2 || !inputs[1] || inputs[0]->dtype().bits > 8 || inputs[1]->dtype() != kFloat32 ||
+      node.types[0].dtype != kFloat32)
+    return std::nullopt;
   if (node.attrs.get_int("block_size", 0) != 0 || inputs[1]->shape().size() > 1) return std::nullopt;
   const Constant& x = *inputs[0];
   const int64_t channels = inputs[1]->num_elements();
@@ -127,17 +132,21 @@ Constant combined(const Constant& a, const Constant& b, const std::vector<int64_
   Constant result = Constant::allocate(kFloat32, shape);
   const int64_t columns = shape.empty() ? 1 : shape.back();
   const std::vector<int64_t> a_rows = row_offsets(shape, a.shape()), b_rows = row_offsets(shape, b.shape());
-  const int64_t a_step = a.shape().empty() || a.shape().back() == 1 ? 0 : 1, b_step = b.shape().empty() || b.shape().back() == 1 ? 0 : 1;
+  const int64_t a_step = a.shape().empty() || a.shape().back() == 1 ? 0 : 1,
+                b_step = b.shape().empty() || b.shape().back() == 1 ? 0 : 1;
   using E = FloatElement<float>;
   auto* out = static_cast<float*>(result.mutable_data());
   for (size_t row = 0; row < a_rows.size(); ++row)
     for (int64_t c = 0; c < columns; ++c)
-      *out++ = static_cast<float>(fn(E::to_float(load_element<E>(a.data(), a_rows[row] + c * a_step)), E::to_float(load_element<E>(b.data(), b_rows[row] + c * b_step))));
+      *out++ = static_cast<float>(fn(E::to_float(load_element<E>(a.data(), a_rows[row] + c * a_step)),
+                                     E::to_float(load_element<E>(b.data(), b_rows[row] + c * b_step))));
   return result;
 }
 
-std::optional<Constant> fold_arithmetic(const std::string& op, const std::vector<const Constant*>& inputs, const TensorType& type) {
-  if (inputs.size() != 2 || !inputs[1] || inputs[0]->dtype() != kFloat32 || inputs[1]->dtype() != kFloat32) return std::nullopt;
+std::optional<Constant> fold_arithmetic(const std::string& op, const std::vector<const Constant*>& inputs,
+                                        const TensorType& type) {
+  if (inputs.size() != 2 || !inputs[1] || inputs[0]->dtype() != kFloat32 || inputs[1]->dtype() != kFloat32)
+    return std::nullopt;
   const Constant &a = *inputs[0], &b = *inputs[1];
   const std::vector<int64_t> shape = type.static_shape();
   if (op == "Add") return combined(a, b, shape, [](double x, double y) { return x + y; });
@@ -164,13 +173,18 @@ Constant transpose(const Constant& value, const std::vector<int64_t>& perm) {
 }
 
 std::optional<Constant> fold_natively(const Node& node, const std::vector<const Constant*>& inputs) {
-  if (!node.op->domain.empty() || node.types.size() != 1 || inputs.empty() || !inputs[0] || inputs[0]->num_elements() == 0) return std::nullopt;
+  if (!node.op->domain.empty() || node.types.size() != 1 || inputs.empty() || !inputs[0] ||
+      inputs[0]->num_elements() == 0)
+    return std::nullopt;
   const std::string& op = node.op->name;
   const Constant& data = *inputs[0];
-  if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten" || op == "Identity") return data.with_shape(node.types[0].static_shape());
+  if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten" || op == "Identity")
+    return data.with_shape(node.types[0].static_shape());
   if (op == "Cast") return fold_cast(node, data);
   if (op == "DequantizeLinear") return fold_dequantize(node, inputs);
-  if (op != "Transpose") return inputs.size() == 2 && inputs[1] && inputs[1]->num_elements() > 0 ? fold_arithmetic(op, inputs, node.types[0]) : std::nullopt;
+  if (op != "Transpose")
+    return inputs.size() == 2 && inputs[1] && inputs[1]->num_elements() > 0 ? fold_arithmetic(op, inputs, node.types[0])
+                                                                            : std::nullopt;
   std::vector<int64_t> perm = node.attrs.get_ints("perm");
   if (perm.empty())
     for (int64_t k = static_cast<int64_t>(data.shape().size()) - 1; k >= 0; --k) perm.push_back(k);

@@ -30,7 +30,8 @@ bool is_multiple(const Rewriter& r, Value v, Value x, double number) {
   return factors.others == std::vector<Value>{x} && about(factors.number, number);
 }
 
-/// 0.5 x (1 + erf(x / sqrt 2)) and 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), whose factors may stand in any order.
+/// 0.5 x (1 + erf(x / sqrt 2)) and 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), whose factors may stand in any
+/// order.
 bool gelu(Rewriter& r, const Node& n) {
   const Factors factors = factors_of(r, {n.id, 0});
   if (factors.others.size() != 2 || !about(factors.number, 0.5)) return false;
@@ -38,7 +39,8 @@ bool gelu(Rewriter& r, const Node& n) {
     const Value x = factors.others[k];
     const auto inner = plus(r, factors.others[1 - k], 1);
     if (!inner) continue;
-    if (const Node* erf = r.producer(*inner, "Erf"); erf && is_multiple(r, erf->inputs[0], x, std::sqrt(0.5))) return r.replace(n, r.add(n, "Gelu", {x}));
+    if (const Node* erf = r.producer(*inner, "Erf"); erf && is_multiple(r, erf->inputs[0], x, std::sqrt(0.5)))
+      return r.replace(n, r.add(n, "Gelu", {x}));
     const Node* tanh = r.producer(*inner, "Tanh");
     if (!tanh) continue;
     const Factors argument = factors_of(r, tanh->inputs[0]);
@@ -47,7 +49,8 @@ bool gelu(Rewriter& r, const Node& n) {
     if (!sum) continue;
     const Value cubic = sum->inputs[0] == x ? sum->inputs[1] : sum->inputs[1] == x ? sum->inputs[0] : Value{};
     const Factors cube = factors_of(r, cubic);
-    if (about(cube.number, 0.044715) && cube.others == std::vector<Value>(3, x)) return r.replace(n, r.add(n, "Gelu", {x}, one_attr("approximate", std::string("tanh"))));
+    if (about(cube.number, 0.044715) && cube.others == std::vector<Value>(3, x))
+      return r.replace(n, r.add(n, "Gelu", {x}, one_attr("approximate", std::string("tanh"))));
   }
   return false;
 }
@@ -70,7 +73,8 @@ bool swish(Rewriter& r, const Node& n) {
 /// Clip(x + 3, 0, 6): x
 std::optional<Value> clipped_to_six(const Rewriter& r, Value v) {
   const Node* clip = r.producer(v, "Clip");
-  if (!clip || clip->inputs.size() < 3 || !r.is_number(clip->inputs[1], 0) || !r.is_number(clip->inputs[2], 6)) return std::nullopt;
+  if (!clip || clip->inputs.size() < 3 || !r.is_number(clip->inputs[1], 0) || !r.is_number(clip->inputs[2], 6))
+    return std::nullopt;
   return plus(r, clip->inputs[0], 3);
 }
 
@@ -81,10 +85,12 @@ bool hard_swish(Rewriter& r, const Node& n) {
   for (size_t k = 0; k < 2; ++k) {
     const Value x = factors.others[k], gate = factors.others[1 - k];
     const Node* hard = r.producer(gate, "HardSigmoid");
-    const bool by_operator = hard && hard->inputs[0] == x && factors.number == 1 && about(hard->attrs.get_float("alpha", 0.2), 1.0 / 6) &&
+    const bool by_operator = hard && hard->inputs[0] == x && factors.number == 1 &&
+                             about(hard->attrs.get_float("alpha", 0.2), 1.0 / 6) &&
                              about(hard->attrs.get_float("beta", 0.5), 0.5);
     const auto clipped = clipped_to_six(r, gate);
-    if (by_operator || (clipped && *clipped == x && about(factors.number, 1.0 / 6))) return r.replace(n, r.add(n, "HardSwish", {x}));
+    if (by_operator || (clipped && *clipped == x && about(factors.number, 1.0 / 6)))
+      return r.replace(n, r.add(n, "HardSwish", {x}));
   }
   return false;
 }
@@ -107,7 +113,8 @@ bool mish(Rewriter& r, const Node& n) {
   for (size_t k = 0; k < 2; ++k) {
     const Node* tanh = r.producer(factors.others[1 - k], "Tanh");
     const Node* softplus = tanh ? r.producer(tanh->inputs[0], "Softplus") : nullptr;
-    if (softplus && softplus->inputs[0] == factors.others[k]) return r.replace(n, r.add(n, "Mish", {factors.others[k]}));
+    if (softplus && softplus->inputs[0] == factors.others[k])
+      return r.replace(n, r.add(n, "Mish", {factors.others[k]}));
   }
   return false;
 }
@@ -154,7 +161,8 @@ constexpr Rule kRules[] = {
     {"hard-sigmoid-quotient", "Div", "the same with a division at the end", hard_sigmoid},
     {"swish", "Mul", "x sigmoid(k x) --> Swish(x, k)", swish},
     {"mish", "Mul", "x tanh(softplus(x)) --> Mish(x)", mish},
-    {"layer-norm-scaled", "Mul", "(x - mean(x)) / sqrt(var(x) + e) * s [+ b] --> LayerNormalization(x, s, b)", layer_norm},
+    {"layer-norm-scaled", "Mul", "(x - mean(x)) / sqrt(var(x) + e) * s [+ b] --> LayerNormalization(x, s, b)",
+     layer_norm},
     {"rms-norm-scaled", "Mul", "x / sqrt(mean(x^2) + e) * s --> RMSNormalization(x, s)", rms_norm},
     {"layer-norm", "Div", "(x - mean(x)) / sqrt(var(x) + e) --> LayerNormalization(x, 1)", layer_norm_unscaled},
 };

@@ -5,8 +5,9 @@
 
 namespace tensmith::graph {
 
-/// Finds LayerNormalization, RMSNormalization, Softmax, Gelu (both formulas), Swish, HardSwish, HardSigmoid, Sigmoid, Mish and Softplus
-/// written out as arithmetic, and puts the operator in their place: one kernel instead of several passes over the data.
+/// Finds LayerNormalization, RMSNormalization, Softmax, Gelu (both formulas), Swish, HardSwish, HardSigmoid, Sigmoid,
+/// Mish and Softplus written out as arithmetic, and puts the operator in their place: one kernel instead of several
+/// passes over the data.
 int recompose(GraphEditor& edit, const PassOptions& options);
 std::span<const Rule> recompose_rules();
 

@@ -14,10 +14,12 @@ void collect(const Rewriter& r, Value v, bool root, Factors& out) {
   const Node* div = mul ? nullptr : r.producer(v, "Div");
   // A square or cube is taken apart even when others read it too; anything else belongs to its other readers.
   const bool square = mul && mul->inputs[0] == mul->inputs[1];
-  const bool power = square || (mul && r.producer(mul->inputs[0], "Mul") && r.producer(mul->inputs[0], "Mul")->inputs == std::vector<Value>(2, mul->inputs[1]));
+  const bool power = square || (mul && r.producer(mul->inputs[0], "Mul") &&
+                                r.producer(mul->inputs[0], "Mul")->inputs == std::vector<Value>(2, mul->inputs[1]));
   const bool open = root || power || r.single_use(v);
   if (mul && open && out.others.size() < kMaxFactors) {
-    if (const auto number = r.number(mul->inputs[1]); number && r.type(mul->inputs[1]).rank() <= r.type(mul->inputs[0]).rank()) {
+    if (const auto number = r.number(mul->inputs[1]);
+        number && r.type(mul->inputs[1]).rank() <= r.type(mul->inputs[0]).rank()) {
       out.number *= *number;
       return collect(r, mul->inputs[0], false, out);
     }
@@ -93,7 +95,8 @@ std::optional<Spread> normalised(const Rewriter& r, Value v) {
       const Value factor = mul->inputs[static_cast<size_t>(k)];
       numerator = mul->inputs[static_cast<size_t>(1 - k)];
       if (const Node* reciprocal = r.producer(factor, "Reciprocal")) spread = spread_of_root(r, reciprocal->inputs[0]);
-      else if (const Node* quotient = r.producer(factor, "Div"); quotient && r.is_number(quotient->inputs[0], 1)) spread = spread_of_root(r, quotient->inputs[1]);
+      else if (const Node* quotient = r.producer(factor, "Div"); quotient && r.is_number(quotient->inputs[0], 1))
+        spread = spread_of_root(r, quotient->inputs[1]);
     }
   }
   return spread && spread->of == numerator ? spread : std::nullopt;
@@ -147,7 +150,8 @@ bool layer_norm(Rewriter& r, const Node& n) {
     // A term behind it joins when it fits.
     if (const Node* add = r.only_user({n.id, 0}, "Add")) {
       const Value term = add->inputs[0] == Value{n.id, 0} ? add->inputs[1] : add->inputs[0];
-      if (fits(r, term, r.type(*x), spread->axes)) return r.replace(*add, r.add(*add, "LayerNormalization", {*x, scale, term}, norm_attrs(*spread)));
+      if (fits(r, term, r.type(*x), spread->axes))
+        return r.replace(*add, r.add(*add, "LayerNormalization", {*x, scale, term}, norm_attrs(*spread)));
     }
     return r.replace(n, r.add(n, "LayerNormalization", {*x, scale}, norm_attrs(*spread)));
   }
@@ -160,7 +164,8 @@ bool layer_norm_unscaled(Rewriter& r, const Node& n) {
   const auto shape = x ? norm_shape(r.type(*x), spread->axes) : std::nullopt;
   // With a factor behind it, the rule for the scaled form is better.
   if (!shape || r.only_user({n.id, 0}, "Mul")) return false;
-  return r.replace(n, r.add(n, "LayerNormalization", {*x, r.add_number(n, 1, n.types[0].dtype, *shape)}, norm_attrs(*spread)));
+  return r.replace(
+      n, r.add(n, "LayerNormalization", {*x, r.add_number(n, 1, n.types[0].dtype, *shape)}, norm_attrs(*spread)));
 }
 
 bool rms_norm(Rewriter& r, const Node& n) {

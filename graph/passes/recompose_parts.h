@@ -10,10 +10,12 @@ struct Factors {
   double number = 1;
   std::vector<Value> others;
 };
-/// Takes products and quotients by numbers apart, through values that nothing else reads (x * x of a shared x * x included).
+/// Takes products and quotients by numbers apart, through values that nothing else reads (x * x of a shared x * x
+/// included).
 Factors factors_of(const Rewriter& r, Value v);
 
-/// The axes of a reduction that keeps dims, counted from the front, ascending. Nothing when they are not known or dims are dropped.
+/// The axes of a reduction that keeps dims, counted from the front, ascending. Nothing when they are not known or dims
+/// are dropped.
 std::optional<std::vector<int64_t>> reduced_axes(const Rewriter& r, const Node& n);
 
 /// Rules over several operators, see recompose_rules.

@@ -57,7 +57,8 @@ Value Rewriter::add(const Node& like, const std::string& op, std::vector<Value> 
 }
 
 Value Rewriter::add_ints(const Node& like, const std::vector<int64_t>& values) {
-  return edit.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values), like.name + ".ints");
+  return edit.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values),
+                           like.name + ".ints");
 }
 
 Value Rewriter::add_number(const Node& like, double number, DType dtype, std::vector<int64_t> shape) {
@@ -122,7 +123,9 @@ int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds) 
           if (!edit.graph().alive(id)) return;
           const NodeId before = edit.graph().end_id();
           if (rule->apply(rewriter, edit.graph().node(id))) ++applied;
-          else for (NodeId made = edit.graph().end_id() - 1; made >= before; --made) rewriter.erase_unused(made);  // attempts that failed
+          else
+            for (NodeId made = edit.graph().end_id() - 1; made >= before; --made)
+              rewriter.erase_unused(made);  // attempts that failed
         }
       };
       const Node& node = edit.graph().node(id);
@@ -136,15 +139,20 @@ int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds) 
 }
 
 bool is_broadcasting(const Node& node) {
-  static constexpr std::array<std::string_view, 24> kNames = {"Add", "And",  "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Clip", "Div", "Equal",
-                                                              "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod",
-                                                              "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor"};
-  return node.op->domain.empty() && node.types.size() == 1 && std::find(kNames.begin(), kNames.end(), node.op->name) != kNames.end();
+  static constexpr std::array<std::string_view, 24> kNames = {
+      "Add",  "And",         "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+      "Clip", "Div",         "Equal",      "Greater",   "GreaterOrEqual",
+      "Less", "LessOrEqual", "Max",        "Mean",      "Min",
+      "Mod",  "Mul",         "Or",         "PRelu",     "Pow",
+      "Sub",  "Sum",         "Where",      "Xor"};
+  return node.op->domain.empty() && node.types.size() == 1 &&
+         std::find(kNames.begin(), kNames.end(), node.op->name) != kNames.end();
 }
 
 bool works_by_row(const Node& node) {
   if (!node.op->domain.empty() || node.types.size() != 1 || node.types[0].rank() < 2) return false;
-  if (node.op->name == "DequantizeLinear") return node.attrs.get_int("block_size", 0) == 0 && !node.attrs.has("axis") && node.types[0].rank() == 2;
+  if (node.op->name == "DequantizeLinear")
+    return node.attrs.get_int("block_size", 0) == 0 && !node.attrs.has("axis") && node.types[0].rank() == 2;
   return node.op->name == "Cast" || is_broadcasting(node);
 }
 

@@ -13,7 +13,8 @@ namespace tensmith::graph {
 
 /// What passes may know beside the graph.
 struct PassOptions {
-  int64_t constant_limit_bytes = int64_t{64} << 20;  ///< largest constant that folding may make (unless it replaces larger ones)
+  int64_t constant_limit_bytes = int64_t{64}
+                                 << 20;  ///< largest constant that folding may make (unless it replaces larger ones)
 };
 
 /// Reads and changes a graph on behalf of rules.
@@ -46,8 +47,8 @@ class Rewriter {
   /// The value in another shape (constant dims), or the value itself when it has that shape. Null value when refused.
   Value reshape(const Node& like, Value v, const std::vector<Expr>& shape);
 
-  /// Puts `by` in the place of the node's first output and removes what nobody needs any more; the name goes over to `by` when it
-  /// is new. False (and nothing happens) when `by` is null or the types are not provably the same.
+  /// Puts `by` in the place of the node's first output and removes what nobody needs any more; the name goes over to
+  /// `by` when it is new. False (and nothing happens) when `by` is null or the types are not provably the same.
   bool replace(const Node& node, Value by);
   /// Removes the node if nothing uses it, then its inputs likewise.
   void erase_unused(NodeId id);
@@ -56,23 +57,24 @@ class Rewriter {
 /// One rewrite, documented by its name and doc (`before --> after`).
 struct Rule {
   const char* name;
-  const char* op;   ///< operator of the node it looks at (default domain); "" means any
+  const char* op;  ///< operator of the node it looks at (default domain); "" means any
   const char* doc;
   bool (*apply)(Rewriter&, const Node&);  ///< false: nothing changed
 };
 
-/// Applies the rules until none matches any more (at most `max_rounds` times over the graph). Returns how often one applied.
+/// Applies the rules until none matches any more (at most `max_rounds` times over the graph). Returns how often one
+/// applied.
 int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds = 20);
 
 /// Whether the operator works element by element on operands that broadcast from the right, whatever the order of axes.
 bool is_broadcasting(const Node& node);
 
-/// Whether row i of the output (axis 0 of a tensor of rank 2 or more) needs just row i of the inputs that have rows: conversions and
-/// arithmetic by elements.
+/// Whether row i of the output (axis 0 of a tensor of rank 2 or more) needs just row i of the inputs that have rows:
+/// conversions and arithmetic by elements.
 bool works_by_row(const Node& node);
 
-/// A shape as the second input of Reshape: numbers, 0 where the dim is copied from the same place of `from`, and at most one -1.
-/// Nothing when it cannot be said so.
+/// A shape as the second input of Reshape: numbers, 0 where the dim is copied from the same place of `from`, and at
+/// most one -1. Nothing when it cannot be said so.
 std::optional<std::vector<int64_t>> reshape_spec(const std::vector<Expr>& from, const std::vector<Expr>& to);
 
 }  // namespace tensmith::graph

@@ -163,7 +163,8 @@ TEST(Types, DimsAreComparedByMeaning) {
   EXPECT_TRUE(same_dim(floor_div(s * 4, 4), s));
   EXPECT_FALSE(same_dim(s, t));
   EXPECT_FALSE(same_dim(s, 3));
-  EXPECT_EQ(to_string(TensorType{kFloat32, {1, s, floor_div(s + 1, 2), (s - 1) * 2}, {}}), "f32[1, s, floor_div(s + 1, 2), (s - 1) * 2]");
+  EXPECT_EQ(to_string(TensorType{kFloat32, {1, s, floor_div(s + 1, 2), (s - 1) * 2}, {}}),
+            "f32[1, s, floor_div(s + 1, 2), (s - 1) * 2]");
 }
 
 }  // namespace

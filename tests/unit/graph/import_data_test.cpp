@@ -66,18 +66,50 @@ TEST(ImportData, TypedFieldsOfEveryType) {
     fill(tensor(b, number, {3}));
     return imported(b);
   };
-  const auto i32 = [](onnx::TensorProto& t) { for (int v : {-1, 0, 2}) t.add_int32_data(v); };
+  const auto i32 = [](onnx::TensorProto& t) {
+    for (int v : {-1, 0, 2}) t.add_int32_data(v);
+  };
   EXPECT_EQ(typed(6, i32).ints(), (Ints{-1, 0, 2}));
   EXPECT_EQ(typed(5, i32).ints(), (Ints{-1, 0, 2}));
   EXPECT_EQ(typed(3, i32).ints(), (Ints{-1, 0, 2}));
   EXPECT_EQ(typed(2, i32).ints(), (Ints{255, 0, 2}));
   EXPECT_EQ(typed(9, i32).ints(), (Ints{1, 0, 1}));
-  EXPECT_EQ(typed(10, [](onnx::TensorProto& t) { for (int v : {0x3c00, 0, 0xc000}) t.add_int32_data(v); }).ints(), (Ints{1, 0, -2}));
-  EXPECT_EQ(typed(7, [](onnx::TensorProto& t) { for (int v : {-1, 0, 2}) t.add_int64_data(v); }).ints(), (Ints{-1, 0, 2}));
-  EXPECT_EQ(typed(11, [](onnx::TensorProto& t) { for (int v : {-1, 0, 2}) t.add_double_data(v + 0.5); }).float_at(0), -0.5);
-  EXPECT_EQ(typed(13, [](onnx::TensorProto& t) { for (int v : {1, 0, 2}) t.add_uint64_data(v); }).ints(), (Ints{1, 0, 2}));
-  EXPECT_EQ(typed(12, [](onnx::TensorProto& t) { for (int v : {1, 0, 2}) t.add_uint64_data(v); }).dtype(), kUInt32);
-  EXPECT_EQ(typed(22, [](onnx::TensorProto& t) { for (int v : {0x2f, 0x08}) t.add_int32_data(v); }).ints(), (Ints{-1, 2, -8}));
+  EXPECT_EQ(typed(10,
+                  [](onnx::TensorProto& t) {
+                    for (int v : {0x3c00, 0, 0xc000}) t.add_int32_data(v);
+                  })
+                .ints(),
+            (Ints{1, 0, -2}));
+  EXPECT_EQ(typed(7,
+                  [](onnx::TensorProto& t) {
+                    for (int v : {-1, 0, 2}) t.add_int64_data(v);
+                  })
+                .ints(),
+            (Ints{-1, 0, 2}));
+  EXPECT_EQ(typed(11,
+                  [](onnx::TensorProto& t) {
+                    for (int v : {-1, 0, 2}) t.add_double_data(v + 0.5);
+                  })
+                .float_at(0),
+            -0.5);
+  EXPECT_EQ(typed(13,
+                  [](onnx::TensorProto& t) {
+                    for (int v : {1, 0, 2}) t.add_uint64_data(v);
+                  })
+                .ints(),
+            (Ints{1, 0, 2}));
+  EXPECT_EQ(typed(12,
+                  [](onnx::TensorProto& t) {
+                    for (int v : {1, 0, 2}) t.add_uint64_data(v);
+                  })
+                .dtype(),
+            kUInt32);
+  EXPECT_EQ(typed(22,
+                  [](onnx::TensorProto& t) {
+                    for (int v : {0x2f, 0x08}) t.add_int32_data(v);
+                  })
+                .ints(),
+            (Ints{-1, 2, -8}));
 }
 
 TEST(ImportData, SparseInitializersBecomeDense) {

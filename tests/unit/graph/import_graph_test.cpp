@@ -23,7 +23,8 @@ TEST(ImportGraph, OpenDimsByNameAndPlace) {
   b.output("y");
   const auto types = [&](std::map<std::string, int64_t> dims) {
     const ImportResult result = b.import_model({.dims = std::move(dims), .limits = {}});
-    return to_string(result.graph.type(result.graph.outputs[0])) + " " + to_string(result.graph.type(result.graph.outputs[1]));
+    return to_string(result.graph.type(result.graph.outputs[0])) + " " +
+           to_string(result.graph.type(result.graph.outputs[1]));
   };
   EXPECT_EQ(types({}), "f32[batch, x.1, 4] f32[batch, y.1, 4]");
   EXPECT_EQ(types({{"batch", 2}, {"y.1", 3}}), "f32[2, x.1, 4] f32[2, 3, 4]");
@@ -185,7 +186,8 @@ TEST(ImportGraph, FunctionsMayPassInputsThroughAndNest) {
 }
 
 /// Adds `If(cond) { relu or neg of x }` with the branches in the given graph; gives the node.
-onnx::NodeProto& add_if(onnx::GraphProto& graph, const std::string& condition, const std::string& x, const std::string& y) {
+onnx::NodeProto& add_if(onnx::GraphProto& graph, const std::string& condition, const std::string& x,
+                        const std::string& y) {
   auto& node = OnnxBuilder::add_node(graph, "If", {condition}, {y});
   for (const char* branch : {"then_branch", "else_branch"}) {
     auto& attr = attribute(node, branch);
@@ -320,15 +322,23 @@ TEST(ImportGraph, EveryFaultHasItsError) {
       {"not-a-model", [](OnnxBuilder& b) { b.model().clear_graph(); }},
       {"not-a-model", [](OnnxBuilder& b) { b.graph().clear_output(); }},
       {"bad-shape", [](OnnxBuilder& b) { b.input("huge", {int64_t{1} << 41}); }},
-      {"shape-mismatch", [](OnnxBuilder& b) { b.floats("v", {3}, {1, 2, 3}), b.graph().mutable_node(1)->set_input(1, "v"); }},
-      {"dtype-mismatch", [](OnnxBuilder& b) { b.ints("v", {2}, {1, 2}), b.graph().mutable_node(1)->set_input(1, "v"); }},
+      {"shape-mismatch",
+       [](OnnxBuilder& b) {
+         b.floats("v", {3}, {1, 2, 3}), b.graph().mutable_node(1)->set_input(1, "v");
+       }},
+      {"dtype-mismatch",
+       [](OnnxBuilder& b) {
+         b.ints("v", {2}, {1, 2}), b.graph().mutable_node(1)->set_input(1, "v");
+       }},
       {"bad-arity", [](OnnxBuilder& b) { b.graph().mutable_node(1)->mutable_input()->RemoveLast(); }},
       {"bad-arity", [](OnnxBuilder& b) { b.graph().mutable_node(0)->clear_input(); }},
       {"bad-arity", [](OnnxBuilder& b) { b.graph().mutable_node(0)->add_input("x"); }},
       {"bad-arity", [](OnnxBuilder& b) { b.node("Resize", {}, {"r"}); }},
-      {"bad-arity", [](OnnxBuilder& b) { b.model().mutable_opset_import(0)->set_version(11), b.node("Softmax", {}, {"r"}); }},
+      {"bad-arity",
+       [](OnnxBuilder& b) { b.model().mutable_opset_import(0)->set_version(11), b.node("Softmax", {}, {"r"}); }},
       {"bad-attribute", [](OnnxBuilder& b) { set(b.node("Softmax", {"x"}, {"s"}), "axis", 0.5f); }},
-      {"bad-attribute", [](OnnxBuilder& b) { set(set(b.node("Softmax", {"x"}, {"s"}), "axis", int64_t{0}), "axis", int64_t{0}); }},
+      {"bad-attribute",
+       [](OnnxBuilder& b) { set(set(b.node("Softmax", {"x"}, {"s"}), "axis", int64_t{0}), "axis", int64_t{0}); }},
       {"axis-out-of-range", [](OnnxBuilder& b) { set(b.node("Softmax", {"x"}, {"s"}), "axis", int64_t{5}); }},
       {"bad-initializer", [](OnnxBuilder& b) { b.graph().mutable_initializer(0)->add_float_data(3); }},
       {"bad-initializer", [](OnnxBuilder& b) { b.graph().mutable_initializer(0)->clear_float_data(); }},
@@ -342,19 +352,23 @@ TEST(ImportGraph, EveryFaultHasItsError) {
          for (int k = 0; k < 3; ++k) b.graph().mutable_initializer(0)->add_dims(int64_t{1} << 40);
        }},
       {"too-large", [](OnnxBuilder& b) { b.graph().mutable_initializer(0)->set_dims(0, int64_t{1} << 40); }},
-      {"external-data-outside", [](OnnxBuilder& b) {
+      {"external-data-outside",
+       [](OnnxBuilder& b) {
          b.graph().mutable_initializer(0)->clear_float_data();
          b.graph().mutable_initializer(0)->set_data_location(onnx::TensorProto::EXTERNAL);
        }},
-      {"recursive-function", [](OnnxBuilder& b) {
+      {"recursive-function",
+       [](OnnxBuilder& b) {
          OnnxBuilder::fill(*add_function(b).add_node(), "twice", {"in"}, {"loop"}, "f");
          b.node("twice", {"x"}, {"q"}, "f");
        }},
-      {"bad-function", [](OnnxBuilder& b) {
+      {"bad-function",
+       [](OnnxBuilder& b) {
          add_function(b);
          b.node("twice", {"x", "x"}, {"q"}, "f");
        }},
-      {"duplicate-name", [](OnnxBuilder& b) {
+      {"duplicate-name",
+       [](OnnxBuilder& b) {
          add_function(b);
          add_function(b);
        }},
@@ -371,7 +385,8 @@ TEST(ImportGraph, EveryFaultHasItsError) {
     const auto index = std::to_string(&wrong - cases);
     try {
       const ImportResult result = b.import_model();
-      ADD_FAILURE() << "case " << index << " (" << wrong.id << ") was accepted: " << to_string(result.graph) << to_string(result.unsupported);
+      ADD_FAILURE() << "case " << index << " (" << wrong.id << ") was accepted: " << to_string(result.graph)
+                    << to_string(result.unsupported);
     } catch (const UserError& error) {
       EXPECT_EQ(error.id(), wrong.id) << "case " << index << ": " << error.message();
       EXPECT_NE(error.message().back(), '.') << error.message();

@@ -90,7 +90,8 @@ TEST(ImportVersions, DropoutAndBatchNormalizationForInference) {
   b.input("x", {1, 2, 1, 2});
   set(b.node("Dropout", {"x"}, {"d", "mask"}), "ratio", 0.3f);
   for (const char* name : {"scale", "bias", "mean", "var"}) b.floats(name, {2}, {1, 4});
-  auto& norm = set(b.node("BatchNormalization", {"d", "scale", "bias", "mean", "var"}, {"y", "a", "b", "c", "e"}), "epsilon", 0.0f);
+  auto& norm = set(b.node("BatchNormalization", {"d", "scale", "bias", "mean", "var"}, {"y", "a", "b", "c", "e"}),
+                   "epsilon", 0.0f);
   set(set(norm, "spatial", int64_t{1}), "momentum", 0.5f);
   b.output("y");
   const auto out = run(b, {iota({1, 2, 1, 2})});

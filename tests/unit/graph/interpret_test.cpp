@@ -13,7 +13,9 @@ Graph parsed(const std::string& text) {
   return std::move(graph).value();
 }
 
-RefTensor floats(std::vector<int64_t> shape, std::vector<double> values) { return {kFloat32, std::move(shape), std::move(values), {}}; }
+RefTensor floats(std::vector<int64_t> shape, std::vector<double> values) {
+  return {kFloat32, std::move(shape), std::move(values), {}};
+}
 
 TEST(Interpret, RunsAGraphWithSymbolicDims) {
   const Graph graph = parsed(R"(graph "" {
@@ -54,9 +56,10 @@ TEST(Interpret, TellsAboutEveryNode) {
   return %x as "same"
 })");
   std::string seen;
-  const auto out = interpret(graph, {floats({1}, {3})}, {.on_node = [&](const Node& node, const std::vector<RefTensor>& outputs) {
-                               seen += node.op->name + "=" + std::to_string(outputs[0].f[0]) + ";";
-                             }});
+  const auto out =
+      interpret(graph, {floats({1}, {3})}, {.on_node = [&](const Node& node, const std::vector<RefTensor>& outputs) {
+                  seen += node.op->name + "=" + std::to_string(outputs[0].f[0]) + ";";
+                }});
   ASSERT_TRUE(out.ok());
   EXPECT_EQ(seen, "Relu=3.000000;Neg=-3.000000;");
   EXPECT_EQ((*out)[1].f[0], 3.0);

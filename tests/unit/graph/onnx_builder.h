@@ -28,7 +28,8 @@ class OnnxBuilder {
   }
 
   /// A dim below 0 becomes open and unnamed.
-  static void set_type(onnx::ValueInfoProto& info, const std::string& name, int dtype, const std::vector<int64_t>& shape) {
+  static void set_type(onnx::ValueInfoProto& info, const std::string& name, int dtype,
+                       const std::vector<int64_t>& shape) {
     info.set_name(name);
     auto* tensor = info.mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(dtype);
@@ -38,38 +39,42 @@ class OnnxBuilder {
       if (dim >= 0) d->set_dim_value(dim);
     }
   }
-  onnx::ValueInfoProto& input(const std::string& name, const std::vector<int64_t>& shape, int dtype = onnx::TensorProto::FLOAT) {
+  onnx::ValueInfoProto& input(const std::string& name, const std::vector<int64_t>& shape,
+                              int dtype = onnx::TensorProto::FLOAT) {
     auto* info = graph().add_input();
     set_type(*info, name, dtype, shape);
     return *info;
   }
-  onnx::ValueInfoProto& output(const std::string& name, const std::vector<int64_t>& shape = {}, int dtype = onnx::TensorProto::UNDEFINED) {
+  onnx::ValueInfoProto& output(const std::string& name, const std::vector<int64_t>& shape = {},
+                               int dtype = onnx::TensorProto::UNDEFINED) {
     auto* info = graph().add_output();
     if (dtype == onnx::TensorProto::UNDEFINED) info->set_name(name);
     else set_type(*info, name, dtype, shape);
     return *info;
   }
 
-  static onnx::NodeProto& add_node(onnx::GraphProto& graph, const std::string& op, const std::vector<std::string>& inputs,
-                                   const std::vector<std::string>& outputs, const std::string& domain = {}) {
+  static onnx::NodeProto& add_node(onnx::GraphProto& graph, const std::string& op,
+                                   const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                                   const std::string& domain = {}) {
     auto* node = graph.add_node();
     fill(*node, op, inputs, outputs, domain);
     return *node;
   }
-  static void fill(onnx::NodeProto& node, const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                   const std::string& domain = {}) {
+  static void fill(onnx::NodeProto& node, const std::string& op, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& outputs, const std::string& domain = {}) {
     node.set_op_type(op);
     node.set_domain(domain);
     node.set_name(op + "_" + (outputs.empty() ? "" : outputs[0]));
     for (const auto& name : inputs) node.add_input(name);
     for (const auto& name : outputs) node.add_output(name);
   }
-  onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                        const std::string& domain = {}) {
+  onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs, const std::string& domain = {}) {
     return add_node(graph(), op, inputs, outputs, domain);
   }
 
-  onnx::TensorProto& floats(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& values) {
+  onnx::TensorProto& floats(const std::string& name, const std::vector<int64_t>& shape,
+                            const std::vector<float>& values) {
     auto* tensor = graph().add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(onnx::TensorProto::FLOAT);
@@ -77,7 +82,8 @@ class OnnxBuilder {
     for (float value : values) tensor->add_float_data(value);
     return *tensor;
   }
-  onnx::TensorProto& ints(const std::string& name, const std::vector<int64_t>& shape, const std::vector<int64_t>& values) {
+  onnx::TensorProto& ints(const std::string& name, const std::vector<int64_t>& shape,
+                          const std::vector<int64_t>& values) {
     auto* tensor = graph().add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(onnx::TensorProto::INT64);

@@ -62,11 +62,11 @@ TEST(Fold, LeavesWhatIsTooLarge) {
 )";
   EXPECT_EQ(folded(text), text);
   PassOptions tiny;
-  tiny.constant_limit_bytes = 4;  // of 4 + 8 bytes only more than 12 are not made
+  tiny.constant_limit_bytes = 4;  // small tensors whose elements the type rules follow are made all the same
   const std::string pair = R"(graph "" {
-  %a = f32[1] {1.0}
-  %s = i64[1] {4}
-  %c: f32[4] = Tile(%a, %s)
+  %a = f32[2] {1.0, 2.0}
+  %s = i64[1] {50}
+  %c: f32[100] = Tile(%a, %s)
   return %c as "c"
 }
 )";
@@ -89,7 +89,8 @@ TEST(Fold, MovesWeightsOfAnyTypeAndRank) {
         for (int64_t b = 0; b < t.shape()[1]; ++b)
           for (int64_t d = 0; d < t.shape()[2]; ++d)
             for (int64_t e = 0; e < t.shape()[3]; ++e, ++flat)
-              ASSERT_EQ(t.int_at(flat), a * strides[perm[0]] + b * strides[perm[1]] + d * strides[perm[2]] + e * strides[perm[3]]);
+              ASSERT_EQ(t.int_at(flat),
+                        a * strides[perm[0]] + b * strides[perm[1]] + d * strides[perm[2]] + e * strides[perm[3]]);
     } while (std::next_permutation(perm.begin(), perm.end()));
   }
 }

@@ -311,5 +311,25 @@ TEST(Decompose, CompressIsAGather) {
   expect_same_when_decomposed(b, {random(kFloat32, {3, 4}, 1)}, "Compress");
 }
 
+TEST(Decompose, NGramsAreCountedThenWeighted) {
+  for (const char* mode : {"TF", "IDF", "TFIDF"}) {
+    SCOPED_TRACE(mode);
+    Builder b;
+    const Value x = b.input("x", kInt32, {2, 6});
+    AttrMap attrs = Builder::attrs({{"mode", std::string(mode)},
+                                    {"max_skip_count", int64_t{2}},
+                                    {"min_gram_length", int64_t{1}},
+                                    {"max_gram_length", int64_t{2}},
+                                    {"ngram_counts", list({0, 2})},
+                                    {"ngram_indexes", list({3, 0, 1})},
+                                    {"pool_int64s", list({3, 7, 5, 6})},
+                                    {"weights", AttrValue(std::vector<double>{2, 3, 0.5})}});
+    b.edit_.set_outputs({b.node("TfIdfVectorizer", {x}, attrs)}, {"y"});
+    RefTensor words = make_ref_tensor(kInt32, {2, 6});
+    words.i = {1, 1, 3, 3, 5, 7, 5, 6, 7, 5, 6, 6};
+    expect_same_when_decomposed(b, {words}, "TfIdfVectorizer");
+  }
+}
+
 }  // namespace
 }  // namespace tensmith::graph

@@ -99,7 +99,8 @@ TEST(Text, ErrorsNameThePlace) {
     const auto graph = parse_graph(bad.text);
     ASSERT_FALSE(graph.ok()) << bad.name;
     EXPECT_EQ(graph.failure().id, "parse-error") << bad.name;
-    EXPECT_NE(graph.failure().message.find(bad.message), std::string::npos) << bad.name << ": " << graph.failure().message;
+    EXPECT_NE(graph.failure().message.find(bad.message), std::string::npos)
+        << bad.name << ": " << graph.failure().message;
   }
 }
 
