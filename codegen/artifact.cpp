@@ -17,10 +17,12 @@ namespace tensmith {
 
 namespace {
 
-ObjectCode compile_function(const LoopProgram& program, size_t index, const Target& target, const CodegenOptions& options) {
+ObjectCode compile_function(const LoopProgram& program, size_t index, const Target& target,
+                            const CodegenOptions& options) {
   llvm::TargetMachine& machine = thread_target_machine(target);
   llvm::LLVMContext context;
-  // LLVM would print to stderr and exit; it must not, and no exception may pass through its frames, so errors are kept for later.
+  // LLVM would print to stderr and exit; it must not, and no exception may pass through its frames, so errors are kept
+  // for later.
   std::string problem;
   context.setDiagnosticHandlerCallBack(
       [](const llvm::DiagnosticInfo* info, void* text) {
@@ -43,7 +45,8 @@ ObjectCode compile(const LoopProgram& program, const Target& target, const Codeg
   return compile_function(program, kAllFunctions, target, options);
 }
 
-std::vector<ObjectCode> compile_parts(const LoopProgram& program, const Target& target, const CodegenOptions& options, int threads) {
+std::vector<ObjectCode> compile_parts(const LoopProgram& program, const Target& target, const CodegenOptions& options,
+                                      int threads) {
   const size_t count = program.functions.size();
   std::vector<ObjectCode> objects(count);
   std::vector<std::exception_ptr> errors(count);

@@ -2,9 +2,10 @@
 ///
 /// Every function of the program becomes
 ///   int32_t NAME(const tensmith_context* ctx, void* buffer0, ..., scalar0, ...)       (see runtime/context.h)
-/// with one pointer per buffer and one value per scalar parameter (bool as a byte, 16-bit floats as their bits). It returns 0, the
-/// code of the assertion that failed, or the non-zero code of a function it called as a statement. Buffers must be aligned to their
-/// stated alignment, and no buffer that is written may overlap another one. Functions keep no state and may run concurrently.
+/// with one pointer per buffer and one value per scalar parameter (bool as a byte, 16-bit floats as their bits). It
+/// returns 0, the code of the assertion that failed, or the non-zero code of a function it called as a statement.
+/// Buffers must be aligned to their stated alignment, and no buffer that is written may overlap another one. Functions
+/// keep no state and may run concurrently.
 ///
 /// A function with the attribute kDeclaration (see tensor/stmt.h) is defined by another object.
 ///
@@ -30,11 +31,11 @@ inline constexpr int32_t kOutOfMemoryCode = -12;
 
 /// How code is generated; the target says what for.
 struct CodegenOptions {
-  bool contract_fma = true;   ///< a*b+c may be rounded once
-  bool fast_math = false;     ///< cheaper exp, log, ... (see MathOptions::fast in codegen/math/expand.h)
-  bool want_asm = false;      ///< fill ObjectCode::assembly (generates code twice)
-  bool want_llvm_ir = false;  ///< fill ObjectCode::llvm_ir
-  bool verify = true;         ///< have LLVM check the module before the passes
+  bool contract_fma = true;              ///< a*b+c may be rounded once
+  bool fast_math = false;                ///< cheaper exp, log, ... (see MathOptions::fast in codegen/math/expand.h)
+  bool want_asm = false;                 ///< fill ObjectCode::assembly (generates code twice)
+  bool want_llvm_ir = false;             ///< fill ObjectCode::llvm_ir
+  bool verify = true;                    ///< have LLVM check the module before the passes
   std::string module_name = "tensmith";  ///< shows in the object's symbol table
 };
 
@@ -47,13 +48,14 @@ struct ObjectCode {
 
 /// Compiles all functions of the program into one object.
 /// Errors: ScheduleError `register-index`, `register-overlap`, `register-captured`, `stack-too-large`; UnsupportedError
-/// `codegen-scope`; TargetError `unknown-target`; InternalError for programs that are not lowered (vectorized loops, several indices).
-/// Cost: 3 to 20 ms a kernel. Threads: any number at a time.
+/// `codegen-scope`; TargetError `unknown-target`; InternalError for programs that are not lowered (vectorized loops,
+/// several indices). Cost: 3 to 20 ms a kernel. Threads: any number at a time.
 ObjectCode compile(const LoopProgram& program, const Target& target, const CodegenOptions& options = {});
 
-/// The same as one object per function, in the program's order, compiled on up to `threads` threads; the number of threads does not
-/// change a byte. The objects call each other by name, so they are loaded or linked together.
-/// Errors: those of `compile`, of the first function that has one.
-std::vector<ObjectCode> compile_parts(const LoopProgram& program, const Target& target, const CodegenOptions& options, int threads);
+/// The same as one object per function, in the program's order, compiled on up to `threads` threads; the number of
+/// threads does not change a byte. The objects call each other by name, so they are loaded or linked together. Errors:
+/// those of `compile`, of the first function that has one.
+std::vector<ObjectCode> compile_parts(const LoopProgram& program, const Target& target, const CodegenOptions& options,
+                                      int threads);
 
 }  // namespace tensmith

@@ -21,7 +21,8 @@ struct Symbol {
 /// Layout: header, content, symbol table, names, section headers.
 class ElfWriter {
  public:
-  ElfWriter(const Target& target, const char* section, uint64_t flags, std::span<const uint8_t> content, uint64_t alignment)
+  ElfWriter(const Target& target, const char* section, uint64_t flags, std::span<const uint8_t> content,
+            uint64_t alignment)
       : machine_(target.arch == "aarch64" ? EM_AARCH64 : EM_X86_64),
         section_(section),
         flags_(flags),
@@ -44,7 +45,8 @@ class ElfWriter {
     std::vector<Elf64_Shdr> headers(1);
     std::memset(headers.data(), 0, sizeof(Elf64_Shdr));
     uint64_t offset = sizeof(Elf64_Ehdr);
-    auto add_section = [&](const char* name, unsigned type, uint64_t flags, uint64_t size, uint64_t alignment) -> Elf64_Shdr& {
+    auto add_section = [&](const char* name, unsigned type, uint64_t flags, uint64_t size,
+                           uint64_t alignment) -> Elf64_Shdr& {
       offset = (offset + alignment - 1) / alignment * alignment;
       Elf64_Shdr header = {};
       header.sh_name = add_name(section_names, name);
@@ -117,14 +119,16 @@ class ElfWriter {
 
 }  // namespace
 
-ObjectCode make_data_object(const std::string& symbol, std::span<const uint8_t> bytes, int64_t alignment, const Target& target) {
+ObjectCode make_data_object(const std::string& symbol, std::span<const uint8_t> bytes, int64_t alignment,
+                            const Target& target) {
   constexpr uint64_t kLimit = uint64_t{1} << 31;
   TS_USER_CHECK(bytes.size() < kLimit, "data-too-large")
       << "codegen: data " << symbol << ": expected less than " << kLimit << " bytes, got " << bytes.size()
       << "; keep the weights in a file of their own";
   TS_CHECK(alignment > 0 && std::has_single_bit(static_cast<uint64_t>(alignment))) << "alignment " << alignment;
   ObjectCode object;
-  object.bytes = ElfWriter(target, ".rodata", SHF_ALLOC, bytes, static_cast<uint64_t>(alignment)).write({{symbol, bytes.size(), STT_OBJECT}});
+  object.bytes = ElfWriter(target, ".rodata", SHF_ALLOC, bytes, static_cast<uint64_t>(alignment))
+                     .write({{symbol, bytes.size(), STT_OBJECT}});
   return object;
 }
 

@@ -10,9 +10,11 @@
 
 namespace tensmith {
 
-/// An object that defines `symbol` as read-only data with these bytes. Written directly: one copy of the bytes, no compiler.
-/// Units: alignment in bytes, a power of two. Errors: UserError "data-too-large" from 2 GiB on (32-bit displacements reach no further).
-ObjectCode make_data_object(const std::string& symbol, std::span<const uint8_t> bytes, int64_t alignment, const Target& target);
+/// An object that defines `symbol` as read-only data with these bytes. Written directly: one copy of the bytes, no
+/// compiler. Units: alignment in bytes, a power of two. Errors: UserError "data-too-large" from 2 GiB on (32-bit
+/// displacements reach no further).
+ObjectCode make_data_object(const std::string& symbol, std::span<const uint8_t> bytes, int64_t alignment,
+                            const Target& target);
 
 /// An object that defines these functions at nowhere; only good for making a shared library to link against.
 ObjectCode make_stub_object(const std::vector<std::string>& functions, const Target& target);

@@ -31,9 +31,15 @@ namespace {
 /// Links one object; every callback runs between LLVM's frames, so problems are noted, not thrown.
 class LinkContext : public jitlink::JITLinkContext {
  public:
-  LinkContext(jitlink::JITLinkMemoryManager& memory, const std::vector<const SymbolTable*>& tables, SymbolTable& defined,
-              std::vector<jitlink::JITLinkMemoryManager::FinalizedAlloc>& allocations, std::string& problem)
-      : JITLinkContext(nullptr), memory_(memory), tables_(tables), defined_(defined), allocations_(allocations), problem_(problem) {}
+  LinkContext(jitlink::JITLinkMemoryManager& memory, const std::vector<const SymbolTable*>& tables,
+              SymbolTable& defined, std::vector<jitlink::JITLinkMemoryManager::FinalizedAlloc>& allocations,
+              std::string& problem)
+      : JITLinkContext(nullptr),
+        memory_(memory),
+        tables_(tables),
+        defined_(defined),
+        allocations_(allocations),
+        problem_(problem) {}
 
   jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory_; }
 
@@ -56,7 +62,8 @@ class LinkContext : public jitlink::JITLinkContext {
   llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
     for (jitlink::Symbol* symbol : graph.defined_symbols()) {
       if (!symbol->hasName()) continue;
-      if (symbol->getScope() == jitlink::Scope::Default) defined_[symbol->getName().str()] = symbol->getAddress().toPtr<void*>();
+      if (symbol->getScope() == jitlink::Scope::Default)
+        defined_[symbol->getName().str()] = symbol->getAddress().toPtr<void*>();
       if (perf_map_ && symbol->isCallable()) tell_perf(*symbol);
     }
     return llvm::Error::success();
@@ -92,11 +99,13 @@ void check_machine(const ObjectCode& object) {
 #else
   constexpr unsigned kMachine = llvm::ELF::EM_X86_64;
 #endif
-  const unsigned machine =
-      object.bytes.size() > kMachineOffset + 1 ? object.bytes[kMachineOffset] | object.bytes[kMachineOffset + 1] << 8 : 0;
+  const unsigned machine = object.bytes.size() > kMachineOffset + 1
+                               ? object.bytes[kMachineOffset] | object.bytes[kMachineOffset + 1] << 8
+                               : 0;
   if (machine != kMachine)
-    throw TargetError("object-target", "jit: object: expected ELF machine " + std::to_string(kMachine) + " of this process, got " +
-                                           std::to_string(machine) + "; compile for target host");
+    throw TargetError("object-target", "jit: object: expected ELF machine " + std::to_string(kMachine) +
+                                           " of this process, got " + std::to_string(machine) +
+                                           "; compile for target host");
 }
 
 bool contains(const std::vector<const SymbolTable*>& tables, llvm::StringRef name) {
@@ -117,9 +126,12 @@ JitModule JitModule::load(std::span<const ObjectCode> objects, const SymbolTable
   std::vector<std::unique_ptr<jitlink::LinkGraph>> waiting;
   for (const ObjectCode& object : objects) {
     check_machine(object);
-    llvm::MemoryBufferRef buffer(llvm::StringRef(reinterpret_cast<const char*>(object.bytes.data()), object.bytes.size()), "object");
+    llvm::MemoryBufferRef buffer(
+        llvm::StringRef(reinterpret_cast<const char*>(object.bytes.data()), object.bytes.size()), "object");
     llvm::Expected<std::unique_ptr<jitlink::LinkGraph>> graph = jitlink::createLinkGraphFromObject(buffer);
-    if (!graph) throw UserError("jit-load", "jit: object: expected a relocatable ELF file, got: " + llvm::toString(graph.takeError()));
+    if (!graph)
+      throw UserError("jit-load",
+                      "jit: object: expected a relocatable ELF file, got: " + llvm::toString(graph.takeError()));
     waiting.push_back(std::move(*graph));
   }
 
@@ -139,12 +151,13 @@ JitModule JitModule::load(std::span<const ObjectCode> objects, const SymbolTable
         continue;
       }
       std::string problem;
-      jitlink::link(std::move(graph), std::make_unique<LinkContext>(*state->memory, tables, state->defined, state->allocations, problem));
+      jitlink::link(std::move(graph),
+                    std::make_unique<LinkContext>(*state->memory, tables, state->defined, state->allocations, problem));
       if (!problem.empty()) throw UserError("jit-load", "jit: linking failed: " + problem);
     }
     if (later.size() == waiting.size())
-      throw UserError("undefined-symbol", "jit: undefined symbols: expected only C's functions and those given, got " + missing +
-                                              "; pass their addresses to JitModule::load");
+      throw UserError("undefined-symbol", "jit: undefined symbols: expected only C's functions and those given, got " +
+                                              missing + "; pass their addresses to JitModule::load");
     waiting = std::move(later);
   }
   return JitModule(std::move(state));

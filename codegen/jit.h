@@ -15,10 +15,10 @@ namespace tensmith {
 /// Threads: loading and destroying different modules may happen at the same time; `find` is const.
 class JitModule {
  public:
-  /// Loads the objects, which may refer to each other as long as that goes in one direction (a host function calling kernels).
-  /// Other names are looked up in `symbols`, then in host_symbols().
-  /// Errors: TargetError "object-target" when an object is not for this machine's architecture; UserError "undefined-symbol" naming
-  /// all that were not found; "jit-load" for malformed objects. Cost: about 0.2 ms an object.
+  /// Loads the objects, which may refer to each other as long as that goes in one direction (a host function calling
+  /// kernels). Other names are looked up in `symbols`, then in host_symbols(). Errors: TargetError "object-target" when
+  /// an object is not for this machine's architecture; UserError "undefined-symbol" naming all that were not found;
+  /// "jit-load" for malformed objects. Cost: about 0.2 ms an object.
   static JitModule load(std::span<const ObjectCode> objects, const SymbolTable& symbols = {});
 
   JitModule(JitModule&&) noexcept;

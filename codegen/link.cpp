@@ -32,8 +32,10 @@ struct SymbolSets {
 SymbolSets symbols_of(std::span<const ObjectCode> objects) {
   SymbolSets sets;
   for (const ObjectCode& object : objects) {
-    llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> file = llvm::object::ObjectFile::createObjectFile(buffer_of(object));
-    if (!file) throw UserError("link-failed", "link: object: expected an ELF object, got: " + llvm::toString(file.takeError()));
+    llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> file =
+        llvm::object::ObjectFile::createObjectFile(buffer_of(object));
+    if (!file)
+      throw UserError("link-failed", "link: object: expected an ELF object, got: " + llvm::toString(file.takeError()));
     for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
       llvm::Expected<uint32_t> flags = symbol.getFlags();
       llvm::Expected<llvm::StringRef> name = symbol.getName();
@@ -60,11 +62,13 @@ void check_exports(const SymbolSets& symbols, const LinkOptions& options) {
   std::vector<std::string> missing;
   for (const std::string& name : options.exported)
     if (!symbols.defined.contains(name)) missing.push_back(name);
-  TS_USER_CHECK(missing.empty(), "undefined-export") << "link: exported symbols: expected each defined by an object, got none for " << join(missing)
-                                                     << "; add its object or drop the name";
+  TS_USER_CHECK(missing.empty(), "undefined-export")
+      << "link: exported symbols: expected each defined by an object, got none for " << join(missing)
+      << "; add its object or drop the name";
 }
 
-/// Runs LLD. It keeps its state in globals, so runs wait for each other; a fatal error of LLD ends the run, not the process.
+/// Runs LLD. It keeps its state in globals, so runs wait for each other; a fatal error of LLD ends the run, not the
+/// process.
 void run_lld(std::vector<std::string> arguments) {
   static std::mutex mutex;
   static bool usable = true;
@@ -76,7 +80,8 @@ void run_lld(std::vector<std::string> arguments) {
   llvm::raw_string_ostream out_stream(out), err_stream(err);
   const lld::Result result = lld::lldMain(argv, out_stream, err_stream, {{lld::Gnu, &lld::elf::link}});
   usable = result.canRunAgain;
-  TS_USER_CHECK(result.retCode == 0, "link-failed") << "link: " << arguments.back() << ": expected success, got: " << err;
+  TS_USER_CHECK(result.retCode == 0, "link-failed")
+      << "link: " << arguments.back() << ": expected success, got: " << err;
 }
 
 const char* emulation(const Target& target) { return target.arch == "aarch64" ? "aarch64linux" : "elf_x86_64"; }
@@ -86,7 +91,8 @@ void write(const std::string& path, llvm::StringRef content) {
   std::ofstream file(path, std::ios::binary);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
   file.close();
-  TS_USER_CHECK(file.good(), "cannot-write") << "link: " << path << ": expected to write " << content.size() << " bytes, got an error; free space in its folder";
+  TS_USER_CHECK(file.good(), "cannot-write") << "link: " << path << ": expected to write " << content.size()
+                                             << " bytes, got an error; free space in its folder";
 }
 
 std::vector<std::string> write_objects(std::span<const ObjectCode> objects, const TempDir& folder) {
@@ -114,13 +120,15 @@ std::string make_stub_library(const SystemLibrary& library, const Target& target
   write(object, buffer_of(make_stub_object(functions, target)).getBuffer());
   write(versions, script);
   const std::string path = folder.file(library.soname);
-  run_lld({"ld.lld", "-m", emulation(target), "-shared", "--soname=" + library.soname, "--version-script=" + versions, object, "-o", path});
+  run_lld({"ld.lld", "-m", emulation(target), "-shared", "--soname=" + library.soname, "--version-script=" + versions,
+           object, "-o", path});
   return path;
 }
 
 }  // namespace
 
-void link_shared_library(std::span<const ObjectCode> objects, const Target& target, const LinkOptions& options, const std::string& path) {
+void link_shared_library(std::span<const ObjectCode> objects, const Target& target, const LinkOptions& options,
+                         const std::string& path) {
   const SymbolSets symbols = symbols_of(objects);
   check_exports(symbols, options);
   TempDir folder;
@@ -135,8 +143,9 @@ void link_shared_library(std::span<const ObjectCode> objects, const Target& targ
     }
     if (used) libraries.push_back(make_stub_library(library, target, folder));
   }
-  TS_USER_CHECK(missing.empty(), "undefined-symbol") << "link: undefined symbols: expected only functions of libc, libm and libpthread, got "
-                                                     << join({missing.begin(), missing.end()}) << "; add the object that defines them";
+  TS_USER_CHECK(missing.empty(), "undefined-symbol")
+      << "link: undefined symbols: expected only functions of libc, libm and libpthread, got "
+      << join({missing.begin(), missing.end()}) << "; add the object that defines them";
   std::string script = "{ ";
   if (!options.exported.empty()) {
     script += "global:";
@@ -145,10 +154,27 @@ void link_shared_library(std::span<const ObjectCode> objects, const Target& targ
   script += " local: *; };\n";
   const std::string exports = folder.file("exports");
   write(exports, script);
-  // -Bsymbolic: functions of the library call each other directly. One thread: two would not be faster for a few kernels.
-  std::vector<std::string> arguments = {"ld.lld", "-m", emulation(target), "-shared", "-Bsymbolic", "--no-undefined", "--gc-sections",
-                                        "--hash-style=gnu", "--build-id=sha1", "-z", "relro", "-z", "now", "-z", "noexecstack", "-z", "text",
-                                        "--threads=1", "--version-script=" + exports};
+  // -Bsymbolic: functions of the library call each other directly. One thread: two would not be faster for a few
+  // kernels.
+  std::vector<std::string> arguments = {"ld.lld",
+                                        "-m",
+                                        emulation(target),
+                                        "-shared",
+                                        "-Bsymbolic",
+                                        "--no-undefined",
+                                        "--gc-sections",
+                                        "--hash-style=gnu",
+                                        "--build-id=sha1",
+                                        "-z",
+                                        "relro",
+                                        "-z",
+                                        "now",
+                                        "-z",
+                                        "noexecstack",
+                                        "-z",
+                                        "text",
+                                        "--threads=1",
+                                        "--version-script=" + exports};
   if (!options.soname.empty()) arguments.push_back("--soname=" + options.soname);
   for (std::string& object : write_objects(objects, folder)) arguments.push_back(std::move(object));
   for (std::string& library : libraries) arguments.push_back(std::move(library));
@@ -178,7 +204,8 @@ ObjectCode link_object(std::span<const ObjectCode> objects, const Target& target
     llvm::Error error = config.Common.SymbolsToKeepGlobal.addMatcher(std::move(pattern));
     TS_CHECK(!error) << llvm::toString(std::move(error));
   }
-  llvm::Expected<std::unique_ptr<llvm::object::Binary>> binary = llvm::object::createBinary(llvm::MemoryBufferRef(*combined, "combined.o"));
+  llvm::Expected<std::unique_ptr<llvm::object::Binary>> binary =
+      llvm::object::createBinary(llvm::MemoryBufferRef(*combined, "combined.o"));
   TS_CHECK(static_cast<bool>(binary)) << llvm::toString(binary.takeError());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
@@ -193,8 +220,10 @@ std::vector<uint8_t> make_archive(const std::vector<std::pair<std::string, Objec
   std::vector<llvm::NewArchiveMember> list;
   for (const auto& [name, object] : members) list.emplace_back(buffer_of(object, name));
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> archive =
-      llvm::writeArchiveToBuffer(list, llvm::SymtabWritingMode::NormalSymtab, llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
-  if (!archive) throw UserError("link-failed", "link: archive: expected ELF objects, got: " + llvm::toString(archive.takeError()));
+      llvm::writeArchiveToBuffer(list, llvm::SymtabWritingMode::NormalSymtab, llvm::object::Archive::K_GNU,
+                                 /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive)
+    throw UserError("link-failed", "link: archive: expected ELF objects, got: " + llvm::toString(archive.takeError()));
   return {(*archive)->getBufferStart(), (*archive)->getBufferEnd()};
 }
 

@@ -111,14 +111,16 @@ Value* LlvmValues::min_max(DType t, Value* a, Value* b, bool is_min) {
     return b_.CreateBinaryIntrinsic(id, a, b);
   }
   Value *x = to_arithmetic(t, a), *y = to_arithmetic(t, b);
-  // Where 16-bit floats are compared as floats, their bits are chosen; otherwise compare and choice become one instruction.
+  // Where 16-bit floats are compared as floats, their bits are chosen; otherwise compare and choice become one
+  // instruction.
   const bool as_bits = t.bits == 16 && x->getType()->getScalarType()->isFloatTy();
   if (!as_bits) a = x, b = y;
   auto result = [&](Value* v) { return as_bits ? v : from_arithmetic(t, v); };
   if (isa_.aarch64 && !as_bits)
     return result(b_.CreateBinaryIntrinsic(is_min ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, x, y));
-  // `x < y ? x : y` is one minps, which gives y when either is NaN. So with a constant first the result is right as it stands
-  // (relu is one instruction); otherwise a NaN in x is put back. llvm.minimum would order the zeros too, at twice the price.
+  // `x < y ? x : y` is one minps, which gives y when either is NaN. So with a constant first the result is right as it
+  // stands (relu is one instruction); otherwise a NaN in x is put back. llvm.minimum would order the zeros too, at
+  // twice the price.
   const llvm::CmpInst::Predicate predicate = is_min ? llvm::CmpInst::FCMP_OLT : llvm::CmpInst::FCMP_OGT;
   if (is_not_nan_constant(y)) {
     std::swap(x, y);
@@ -133,7 +135,8 @@ Value* LlvmValues::shift(BinaryOp op, DType t, Value* a, Value* b) {
   llvm::Type* type = a->getType();
   llvm::Constant* width = splat_bits(type, t.bits);
   llvm::Constant* last = splat_bits(type, t.bits - 1);
-  if (op == BinaryOp::kShr && t.is_int()) return b_.CreateAShr(a, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, last));
+  if (op == BinaryOp::kShr && t.is_int())
+    return b_.CreateAShr(a, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, last));
   Value* in_range = b_.CreateICmpULT(b, width);
   Value* count = b_.CreateSelect(in_range, b, splat_bits(type, 0));
   Value* shifted = op == BinaryOp::kShl ? b_.CreateShl(a, count) : b_.CreateLShr(a, count);
@@ -160,7 +163,8 @@ Value* LlvmValues::divide(BinaryOp op, DType t, Value* a, Value* b, OperandFacts
   llvm::Constant* zero = llvm::Constant::getNullValue(type);
   const llvm::APInt* divisor = nullptr;
   if (llvm::PatternMatch::match(b, llvm::PatternMatch::m_APInt(divisor)) && !divisor->isZero()) {
-    if (facts.dividend_nonnegative && divisor->isStrictlyPositive())  // floor and truncation agree; unsigned is the cheapest
+    if (facts.dividend_nonnegative &&
+        divisor->isStrictlyPositive())  // floor and truncation agree; unsigned is the cheapest
       return remainder ? b_.CreateURem(a, b) : b_.CreateUDiv(a, b);
     const bool floor = op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
     if (t.is_int() && floor && divisor->isPowerOf2() && divisor->isStrictlyPositive())
@@ -174,12 +178,13 @@ Value* LlvmValues::divide(BinaryOp op, DType t, Value* a, Value* b, OperandFacts
   Value* is_minus_one = t.is_int() ? b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type)) : nullptr;
   Value* special = is_minus_one ? b_.CreateOr(is_zero, is_minus_one) : is_zero;
   Value* result = divide_nonzero(op, t, a, b_.CreateSelect(special, llvm::ConstantInt::get(type, 1), b));
-  if (is_minus_one) result = b_.CreateSelect(is_minus_one, remainder ? static_cast<Value*>(zero) : b_.CreateNeg(a), result);
+  if (is_minus_one)
+    result = b_.CreateSelect(is_minus_one, remainder ? static_cast<Value*>(zero) : b_.CreateNeg(a), result);
   return wrap(t, b_.CreateSelect(is_zero, zero, result));
 }
 
-// Where LLVM would call fmaf lane by lane, and for the 16-bit floats: products of floats are exact in double; the sum is rounded to odd
-// (see below), after which rounding to the narrower type is as if it were the only rounding.
+// Where LLVM would call fmaf lane by lane, and for the 16-bit floats: products of floats are exact in double; the sum
+// is rounded to odd (see below), after which rounding to the narrower type is as if it were the only rounding.
 Value* LlvmValues::fma(DType t, Value* a, Value* b, Value* c) {
   if (t.bits == 64 || (t.bits == 32 && isa_.fma) || (isa_.fp16 && t.element() == kFloat16)) {
     Value* args[] = {to_arithmetic(t, a), to_arithmetic(t, b), to_arithmetic(t, c)};
@@ -190,8 +195,8 @@ Value* LlvmValues::fma(DType t, Value* a, Value* b, Value* c) {
   return cast(wide, t, add_to_odd(product, cast(t, wide, c)));
 }
 
-// The nearest sum is moved by one unit in the last place towards the exact one when it is inexact and its last bit is zero. The error
-// comes from Knuth's two-sum, so none of its operations may be contracted.
+// The nearest sum is moved by one unit in the last place towards the exact one when it is inexact and its last bit is
+// zero. The error comes from Knuth's two-sum, so none of its operations may be contracted.
 Value* LlvmValues::add_to_odd(Value* a, Value* b) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
   b_.clearFastMathFlags();

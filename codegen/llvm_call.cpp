@@ -45,7 +45,8 @@ llvm::Intrinsic::ID rounding_intrinsic(Intrinsic id) {
 
 int constant_argument(const Call& e, size_t index) {
   int64_t value = 0;
-  TS_CHECK(index < e.args.size() && as_const_int(e.args[index], &value)) << intrinsic_info(e.id).name << " wants a constant argument " << index;
+  TS_CHECK(index < e.args.size() && as_const_int(e.args[index], &value))
+      << intrinsic_info(e.id).name << " wants a constant argument " << index;
   return static_cast<int>(value);
 }
 
@@ -62,7 +63,8 @@ Value* FunctionEmitter::emit_libm(const Call& e) {
   for (const Expr& arg : e.args) args.push_back(v_.widen(arg.dtype(), emit(arg)));
   auto call_lanes = [&](const std::string& name, const std::vector<Value*>& values) {
     llvm::FunctionCallee callee = module_.module.getOrInsertFunction(
-        is_double ? name : name + "f", llvm::FunctionType::get(type, std::vector<llvm::Type*>(values.size(), type), /*isVarArg=*/false));
+        is_double ? name : name + "f",
+        llvm::FunctionType::get(type, std::vector<llvm::Type*>(values.size(), type), /*isVarArg=*/false));
     llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
     std::vector<Value*> lanes;
     for (int lane = 0; lane < e.dtype.lanes; ++lane) {
@@ -129,8 +131,9 @@ Value* FunctionEmitter::emit_address_function(const Call& e) {
   Value* pointer = address(load->buffer, ramp ? ramp->base : load->indices[0]);
   if (e.id == Intrinsic::kAddressOf) return pointer;
   constexpr int kRead = 0, kDataCache = 1;
-  return builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
-                                  {pointer, builder_.getInt32(kRead), builder_.getInt32(constant_argument(e, 1)), builder_.getInt32(kDataCache)});
+  return builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {pointer->getType()},
+      {pointer, builder_.getInt32(kRead), builder_.getInt32(constant_argument(e, 1)), builder_.getInt32(kDataCache)});
 }
 
 Value* FunctionEmitter::emit_pure_call(const Call& e) {
@@ -181,7 +184,8 @@ Value* FunctionEmitter::emit_float_function(const Call& e) {
     case Intrinsic::kMinNum:
     case Intrinsic::kMaxNum: {
       Value *a = arg(0), *b = arg(1);
-      return builder_.CreateSelect(v_.binary(e.id == Intrinsic::kMinNum ? BinaryOp::kLT : BinaryOp::kGT, t, a, b), a, b);
+      return builder_.CreateSelect(v_.binary(e.id == Intrinsic::kMinNum ? BinaryOp::kLT : BinaryOp::kGT, t, a, b), a,
+                                   b);
     }
     default: return nullptr;
   }
@@ -200,17 +204,21 @@ Value* FunctionEmitter::emit_bit_function(const Call& e) {
       Value* x = arg(0);
       llvm::Type* type = x->getType();
       if (t.bits == 4) x = builder_.CreateAnd(x, llvm::ConstantInt::get(type, 15));
-      if (e.id == Intrinsic::kPopCount) return v_.cast(t, e.dtype, builder_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x));
+      if (e.id == Intrinsic::kPopCount)
+        return v_.cast(t, e.dtype, builder_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x));
       Value* zeros = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, builder_.getFalse());
       if (t.bits == 4) zeros = builder_.CreateSub(zeros, llvm::ConstantInt::get(type, 4));
       return v_.cast(t, e.dtype, zeros);
     }
     case Intrinsic::kMulHigh: {
       const DType wide{t.code, static_cast<uint8_t>(t.bits == 4 ? 8 : 2 * t.bits), t.lanes};
-      auto extend = [&](Value* v) { return t.is_int() ? builder_.CreateSExt(v, v_.type(wide)) : builder_.CreateZExt(v, v_.type(wide)); };
+      auto extend = [&](Value* v) {
+        return t.is_int() ? builder_.CreateSExt(v, v_.type(wide)) : builder_.CreateZExt(v, v_.type(wide));
+      };
       Value* product = builder_.CreateMul(extend(arg(0)), extend(arg(1)));
       llvm::Constant* count = llvm::ConstantInt::get(product->getType(), t.bits);
-      return builder_.CreateTrunc(t.is_int() ? builder_.CreateAShr(product, count) : builder_.CreateLShr(product, count), v_.type(t));
+      return builder_.CreateTrunc(
+          t.is_int() ? builder_.CreateAShr(product, count) : builder_.CreateLShr(product, count), v_.type(t));
     }
     default: return nullptr;
   }
@@ -252,7 +260,8 @@ Value* FunctionEmitter::emit_builtin(const Call& e) {
   if (e.symbol == "tensmith_thread_index") return builder_.CreateSExt(thread_, builder_.getInt64Ty());
   if (e.symbol == "tensmith_num_threads") {
     if (in_parallel_) return builder_.getInt64(1);
-    return guarded(has_threads(), builder_.getInt64(1), [&] { return builder_.CreateSExt(context_field(1), builder_.getInt64Ty()); });
+    return guarded(has_threads(), builder_.getInt64(1),
+                   [&] { return builder_.CreateSExt(context_field(1), builder_.getInt64Ty()); });
   }
   if (e.symbol != "tensmith_on_kernel") return nullptr;
   TS_CHECK(e.args.size() == 2) << e.symbol << " takes the kernel's index and whether it ends";
@@ -263,7 +272,8 @@ Value* FunctionEmitter::emit_builtin(const Call& e) {
   Value* observer = guarded(builder_.CreateICmpNE(context_, null), null, [&] { return context_field(4); });
   guarded(builder_.CreateICmpNE(observer, null), builder_.getInt32(0), [&]() -> Value* {
     llvm::Type* i32 = builder_.getInt32Ty();
-    llvm::FunctionType* type = llvm::FunctionType::get(builder_.getVoidTy(), {builder_.getPtrTy(), i32, i32}, /*isVarArg=*/false);
+    llvm::FunctionType* type =
+        llvm::FunctionType::get(builder_.getVoidTy(), {builder_.getPtrTy(), i32, i32}, /*isVarArg=*/false);
     builder_.CreateCall(type, observer, {context_field(5), index, is_end});
     return builder_.getInt32(0);
   });
@@ -289,7 +299,8 @@ Value* FunctionEmitter::emit_extern(const Call& e) {
   TS_CHECK(e.dtype == kInt32) << "call of " << e.symbol << " gives an i32 error code, not " << to_string(e.dtype);
   TS_CHECK(function->arg_size() == args.size()) << "call of " << e.symbol << " with " << e.args.size() << " arguments";
   for (unsigned i = 0; i < args.size(); ++i)
-    TS_CHECK(function->getArg(i)->getType() == args[i]->getType()) << "call of " << e.symbol << ": argument " << i << " has another type";
+    TS_CHECK(function->getArg(i)->getType() == args[i]->getType())
+        << "call of " << e.symbol << ": argument " << i << " has another type";
   return builder_.CreateCall(function, args);
 }
 

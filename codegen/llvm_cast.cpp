@@ -73,30 +73,34 @@ Value* LlvmValues::float_to_half_soft(Value* v) {
   Value* denormal = b_.CreateSub(b_.CreateBitCast(sum, i32), splat_bits(i32, magic));
   Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, splat_bits(i32, 13)), splat_bits(i32, 1));
   const uint32_t rebias = (static_cast<uint32_t>(15 - 127) << 23) + 0xfff;
-  Value* normal = b_.CreateLShr(b_.CreateAdd(b_.CreateAdd(magnitude, splat_bits(i32, rebias)), odd), splat_bits(i32, 13));
+  Value* normal =
+      b_.CreateLShr(b_.CreateAdd(b_.CreateAdd(magnitude, splat_bits(i32, rebias)), odd), splat_bits(i32, 13));
   Value* finite = b_.CreateSelect(b_.CreateICmpULT(magnitude, splat_bits(i32, 113u << 23)), denormal, normal);
   Value* result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, splat_bits(i32, (127u + 16) << 23)), special, finite);
   return b_.CreateTrunc(b_.CreateOr(result, sign), like(b_.getInt16Ty(), v));
 }
 
-// Rounding twice (to float, then to 16 bits) errs at ties; an inexact first result whose last bit is forced to one is never a tie.
+// Rounding twice (to float, then to 16 bits) errs at ties; an inexact first result whose last bit is forced to one is
+// never a tie.
 Value* LlvmValues::double_to_float_odd(Value* v) {
   llvm::Type *i32 = like(b_.getInt32Ty(), v), *f32 = like(b_.getFloatTy(), v);
   Value* nearest = b_.CreateFPTrunc(v, f32);
   Value* back = b_.CreateFPExt(nearest, v->getType());
   Value* bits = b_.CreateBitCast(nearest, i32);
-  Value* too_far = b_.CreateFCmpOGT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back), b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v));
+  Value* too_far = b_.CreateFCmpOGT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+                                    b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v));
   Value* towards_zero = b_.CreateSub(bits, b_.CreateZExt(too_far, i32));
   Value* odd = b_.CreateOr(towards_zero, splat_bits(i32, 1));
   return b_.CreateBitCast(b_.CreateSelect(b_.CreateFCmpUNE(back, v), odd, bits), f32);
 }
 
-// fptosi is undefined outside the range, and llvm.fptosi.sat is taken apart lane by lane for some vectors; hence clamp first.
+// fptosi is undefined outside the range, and llvm.fptosi.sat is taken apart lane by lane for some vectors; hence clamp
+// first.
 Value* LlvmValues::float_to_int(DType from, DType to, Value* v) {
   Value* x = widen(from, v);
   llvm::Type* type = x->getType();
   const bool is_signed = to.is_int();
-  const int digits = is_signed ? to.bits - 1 : to.bits;       // the largest value is 2^digits - 1
+  const int digits = is_signed ? to.bits - 1 : to.bits;  // the largest value is 2^digits - 1
   const int precision = from.bits == 64 ? 53 : 24;
   const double limit = std::ldexp(1.0, digits);
   const bool exact = digits <= precision;

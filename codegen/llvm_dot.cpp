@@ -33,7 +33,8 @@ class DotEmitter {
       if (!a_signed && isa.i8mm) return b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_usdot, types, {acc, a, b});
       if (isa.dotprod) {  // u * s = (u - 128) * s + 128 * s
         Value* flipped = b_.CreateXor(a, byte_splat(a, 0x80));
-        Value* offset = b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_sdot, types, {zero(acc), byte_splat(a, 0x40), b});
+        Value* offset =
+            b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_sdot, types, {zero(acc), byte_splat(a, 0x40), b});
         acc = b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_sdot, types, {acc, flipped, b});
         return b_.CreateAdd(acc, b_.CreateShl(offset, llvm::ConstantInt::get(offset->getType(), 1)));
       }
@@ -110,8 +111,9 @@ Value* emit_dot_accumulate(LlvmValues& values, Value* acc, Value* a, bool a_sign
   const int widest = isa.avx512 && isa.vector_bits >= 512 ? 16 : isa.avx2 && isa.vector_bits >= 256 ? 8 : 4;
   LlvmBuilder& builder = values.builder();
   DotEmitter emitter(values);
-  if (lanes == 1) acc = builder.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(builder.getInt32Ty(), 1)), acc,
-                                                    builder.getInt64(0));
+  if (lanes == 1)
+    acc = builder.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(builder.getInt32Ty(), 1)), acc,
+                                      builder.getInt64(0));
   std::vector<Value*> parts;
   for (int begin = 0; begin < lanes;) {
     int size = widest;

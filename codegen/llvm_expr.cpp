@@ -95,10 +95,11 @@ Value* FunctionEmitter::emit_binary(const Binary& e) {
   }
   OperandFacts facts;
   facts.no_overflow = index_mode_;
-  if (e.op == BinaryOp::kFloorDiv || e.op == BinaryOp::kFloorMod || e.op == BinaryOp::kTruncDiv || e.op == BinaryOp::kTruncMod)
+  if (e.op == BinaryOp::kFloorDiv || e.op == BinaryOp::kFloorMod || e.op == BinaryOp::kTruncDiv ||
+      e.op == BinaryOp::kTruncMod)
     facts.dividend_nonnegative = e.a.dtype().is_uint() || nonnegative_bound(e.a);
-  // An address whose sum overflows is out of bounds, so sums may be taken not to; but what is clamped or divided first may hold
-  // anything that a tensor of indices contains.
+  // An address whose sum overflows is out of bounds, so sums may be taken not to; but what is clamped or divided first
+  // may hold anything that a tensor of indices contains.
   const bool sum = e.op == BinaryOp::kAdd || e.op == BinaryOp::kSub || e.op == BinaryOp::kMul;
   const bool saved_mode = std::exchange(index_mode_, index_mode_ && sum);
   Value* a = emit(e.a);
@@ -107,8 +108,8 @@ Value* FunctionEmitter::emit_binary(const Binary& e) {
   return v_.binary(e.op, e.a.dtype(), a, b, facts);
 }
 
-// `base + lane < limit`, the usual tail predicate: compared as 32-bit lane numbers against a clamped count, which is a quarter of
-// the work of 64-bit vectors and gives LLVM a mask register or one compare.
+// `base + lane < limit`, the usual tail predicate: compared as 32-bit lane numbers against a clamped count, which is a
+// quarter of the work of 64-bit vectors and gives LLVM a mask register or one compare.
 Value* FunctionEmitter::emit_lane_limit(const Binary& e) {
   if (e.a.dtype().element() != kInt64) return nullptr;
   std::optional<RampMatch> ramp = match_ramp(e.a), limit = match_ramp(e.b);
@@ -144,16 +145,17 @@ Value* FunctionEmitter::guarded(Value* cond, Value* otherwise, llvm::function_re
   return phi;
 }
 
-// A branch that is not taken may read out of bounds. So a scalar condition becomes a branch when there is such a read, and a vector
-// condition becomes the mask of the reads.
+// A branch that is not taken may read out of bounds. So a scalar condition becomes a branch when there is such a read,
+// and a vector condition becomes the mask of the reads.
 Value* FunctionEmitter::emit_select(const Select& e) {
   const bool saved_mode = std::exchange(index_mode_, false);
   Value* cond = emit(e.cond);
   index_mode_ = saved_mode;
-  // With a scalar condition an arm that is a Let becomes a branch too: it is work of its own, such as the reduction of large
-  // arguments of sin, which hardly ever runs.
+  // With a scalar condition an arm that is a Let becomes a branch too: it is work of its own, such as the reduction of
+  // large arguments of sin, which hardly ever runs.
   const bool scalar = e.cond.dtype().is_scalar();
-  const bool then_reads = must_be_guarded(e.a) || (scalar && e.a.as<Let>()), else_reads = must_be_guarded(e.b) || (scalar && e.b.as<Let>());
+  const bool then_reads = must_be_guarded(e.a) || (scalar && e.a.as<Let>()),
+             else_reads = must_be_guarded(e.b) || (scalar && e.b.as<Let>());
   if (!then_reads && !else_reads) {
     Value* a = emit(e.a);
     return builder_.CreateSelect(cond, a, emit(e.b));
@@ -230,12 +232,15 @@ std::optional<int64_t> FunctionEmitter::nonnegative_bound(const Expr& e) const {
   const std::optional<int64_t> a = nonnegative_bound(op->a), b = nonnegative_bound(op->b);
   int64_t result = 0;
   switch (op->op) {
-    case BinaryOp::kAdd: return a && b && !__builtin_add_overflow(*a, *b, &result) ? std::optional(result) : std::nullopt;
-    case BinaryOp::kMul: return a && b && !__builtin_mul_overflow(*a, *b, &result) ? std::optional(result) : std::nullopt;
+    case BinaryOp::kAdd:
+      return a && b && !__builtin_add_overflow(*a, *b, &result) ? std::optional(result) : std::nullopt;
+    case BinaryOp::kMul:
+      return a && b && !__builtin_mul_overflow(*a, *b, &result) ? std::optional(result) : std::nullopt;
     case BinaryOp::kFloorDiv: return b ? a : std::nullopt;
     case BinaryOp::kFloorMod: return b;  // of the sign of the divisor
     case BinaryOp::kMin: return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
-    case BinaryOp::kMax: return a && b ? std::optional(std::max(*a, *b)) : a || b ? std::optional(INT64_MAX) : std::nullopt;
+    case BinaryOp::kMax:
+      return a && b ? std::optional(std::max(*a, *b)) : a || b ? std::optional(INT64_MAX) : std::nullopt;
     default: return std::nullopt;
   }
 }

@@ -38,7 +38,8 @@ struct BufferPlace {
   bool read_only = false;
 };
 
-/// Emits into one llvm::Function. Expression values are remembered within a statement, so shared subexpressions are emitted once.
+/// Emits into one llvm::Function. Expression values are remembered within a statement, so shared subexpressions are
+/// emitted once.
 class FunctionEmitter {
  public:
   FunctionEmitter(ModuleContext& module, llvm::Function* function);
@@ -109,7 +110,8 @@ class FunctionEmitter {
   bool in_bounds(const Load& e);
   /// Whether evaluating the expression where it is not needed could read out of bounds or have an effect.
   bool must_be_guarded(const Expr& e);
-  /// The mask a load needs: its predicate and, when it may be out of bounds, the lanes that the surrounding selects take.
+  /// The mask a load needs: its predicate and, when it may be out of bounds, the lanes that the surrounding selects
+  /// take.
   llvm::Value* load_mask(const Load& e, int lanes);
   const BufferPlace& place_of(const Buffer& buffer) const;
 
@@ -133,7 +135,7 @@ class FunctionEmitter {
 
   std::unordered_map<const VarNode*, llvm::Value*> vars_;
   std::unordered_map<const VarNode*, int64_t> upper_bounds_;  // of variables that are not negative
-  Facts facts_;  // ranges of the loops around
+  Facts facts_;                                               // ranges of the loops around
   std::unordered_map<const BufferNode*, BufferPlace> buffers_;
   std::vector<std::unique_ptr<RegisterTile>> tiles_;
   std::vector<llvm::Value*> heap_;  // allocations to free before any return
@@ -145,8 +147,8 @@ class FunctionEmitter {
   bool index_mode_ = false;
   llvm::Value* mask_ = nullptr;  // lanes that the surrounding selects need; null: all
 
-  llvm::Value* context_ = nullptr;       // const tensmith_context*; null constant inside a parallel loop
-  llvm::Value* thread_ = nullptr;        // i32
+  llvm::Value* context_ = nullptr;  // const tensmith_context*; null constant inside a parallel loop
+  llvm::Value* thread_ = nullptr;   // i32
   bool in_parallel_ = false;
 };
 

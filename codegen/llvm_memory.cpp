@@ -11,7 +11,8 @@ namespace {
 llvm::Align element_align(DType t) { return llvm::Align(std::max<int64_t>(t.bytes(), 1)); }
 
 const Expr& flat_index(const std::vector<Expr>& indices, const Buffer& buffer) {
-  TS_CHECK(indices.size() == 1) << "access of " << buffer->name << " has " << indices.size() << " indices; flatten first";
+  TS_CHECK(indices.size() == 1) << "access of " << buffer->name << " has " << indices.size()
+                                << " indices; flatten first";
   return indices[0];
 }
 
@@ -86,7 +87,8 @@ bool FunctionEmitter::in_bounds(const Load& e) {
   };
   const Expr& index = flat_index(e.indices, e.buffer);
   const std::optional<RampMatch> ramp = match_ramp(index);
-  it->second = ramp ? inside(ramp->base) && inside(ramp->base + ramp->stride * (ramp->lanes - 1)) : index.dtype().is_scalar() && inside(index);
+  it->second = ramp ? inside(ramp->base) && inside(ramp->base + ramp->stride * (ramp->lanes - 1))
+                    : index.dtype().is_scalar() && inside(index);
   return it->second;
 }
 
@@ -107,7 +109,8 @@ Value* FunctionEmitter::load_mask(const Load& e, int lanes) {
     if (v_.lanes_of(mask_) != lanes) needed = v_.splat(builder_.CreateOrReduce(mask_), lanes);
     mask = mask ? builder_.CreateAnd(mask, needed) : needed;
   }
-  if (auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask); constant && constant->isAllOnesValue()) return nullptr;
+  if (auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask); constant && constant->isAllOnesValue())
+    return nullptr;
   return mask;
 }
 
@@ -120,7 +123,8 @@ Value* FunctionEmitter::load_vector(const BufferPlace& place, DType element, Val
 }
 
 // Reads `stride` whole vectors, the last one placed so that it ends at the last element wanted, and picks the lanes.
-Value* FunctionEmitter::load_strided(const BufferPlace& place, DType element, Value* pointer, int64_t stride, int lanes) {
+Value* FunctionEmitter::load_strided(const BufferPlace& place, DType element, Value* pointer, int64_t stride,
+                                     int lanes) {
   llvm::Type* type = v_.memory_type(element);
   const int64_t last_begin = (lanes - 1) * stride + 1 - lanes;
   Value* result = nullptr;
@@ -163,15 +167,16 @@ Value* FunctionEmitter::emit_load(const Load& e) {
     if (stride == 0 && !mask)
       return v_.splat(load_vector(place, element, address(e.buffer, ramp->base), 1, nullptr), lanes);
     if (stride == -1 && !mask) {
-      Value* pointer = builder_.CreateGEP(v_.memory_type(element), address(e.buffer, ramp->base), builder_.getInt64(1 - lanes));
+      Value* pointer =
+          builder_.CreateGEP(v_.memory_type(element), address(e.buffer, ramp->base), builder_.getInt64(1 - lanes));
       return builder_.CreateVectorReverse(load_vector(place, element, pointer, lanes, nullptr));
     }
     if (stride >= 2 && stride <= kMaxShuffleStride && !mask)
       return load_strided(place, element, address(e.buffer, ramp->base), stride, lanes);
   }
   llvm::Type* type = v_.memory_type(e.dtype);
-  llvm::Instruction* gather = builder_.CreateMaskedGather(type, vector_address(e.buffer, index), element_align(element), mask,
-                                                          llvm::Constant::getNullValue(type));
+  llvm::Instruction* gather = builder_.CreateMaskedGather(type, vector_address(e.buffer, index), element_align(element),
+                                                          mask, llvm::Constant::getNullValue(type));
   return v_.from_memory(e.dtype, annotate(place, gather));
 }
 
@@ -183,7 +188,8 @@ void FunctionEmitter::emit_store(const Store& s) {
   const DType type = s.value.dtype();
   Value* value = emit(s.value);
   Value* mask = s.predicate ? emit(s.predicate) : nullptr;
-  if (auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask); constant && constant->isAllOnesValue()) mask = nullptr;
+  if (auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask); constant && constant->isAllOnesValue())
+    mask = nullptr;
   if (place.registers) {
     const RegisterAccess access = register_access(s.buffer, index);
     if (access.lanes != type.lanes) value = v_.slice(value, type.lanes - 1, 1);
@@ -216,7 +222,8 @@ void FunctionEmitter::emit_store(const Store& s) {
     if (stride == 1) return store_at(base, value);
     if (!mask) {  // lane by lane: a scatter instruction is no faster, and most targets lack one
       for (int lane = stride == 0 ? type.lanes - 1 : 0; lane < type.lanes; ++lane)
-        store_at(builder_.CreateGEP(v_.memory_type(element), base, builder_.getInt64(lane * stride)), v_.slice(value, lane, 1));
+        store_at(builder_.CreateGEP(v_.memory_type(element), base, builder_.getInt64(lane * stride)),
+                 v_.slice(value, lane, 1));
       return;
     }
   }

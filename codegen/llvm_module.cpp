@@ -40,7 +40,8 @@ llvm::Function* declare(const LoopFunction& f, ModuleContext& module) {
   function->getArg(0)->setName("ctx");
   for (unsigned i = 0; i < f.buffers.size(); ++i) {
     const Buffer& buffer = f.buffers[i];
-    const bool written = std::any_of(f.outputs.begin(), f.outputs.end(), [&](const Buffer& b) { return b.same_as(buffer); });
+    const bool written =
+        std::any_of(f.outputs.begin(), f.outputs.end(), [&](const Buffer& b) { return b.same_as(buffer); });
     llvm::AttrBuilder attributes(context);
     attributes.addAttribute(llvm::Attribute::NoAlias);
     attributes.addAttribute(llvm::Attribute::NoUndef);
@@ -62,13 +63,19 @@ llvm::StructType* make_context_type(llvm::LLVMContext& context) {
 
 }  // namespace
 
-std::unique_ptr<llvm::Module> build_module(const LoopProgram& program, size_t index, const Target& target, const CodegenOptions& options,
-                                           llvm::LLVMContext& context, const llvm::TargetMachine& machine) {
+std::unique_ptr<llvm::Module> build_module(const LoopProgram& program, size_t index, const Target& target,
+                                           const CodegenOptions& options, llvm::LLVMContext& context,
+                                           const llvm::TargetMachine& machine) {
   auto result = std::make_unique<llvm::Module>(options.module_name, context);
   result->setTargetTriple(target.triple);
   result->setDataLayout(machine.createDataLayout());
   result->setPICLevel(llvm::PICLevel::BigPIC);
-  ModuleContext module{*result, target, isa_of(target), options.contract_fma, function_attributes(target, context), {},
+  ModuleContext module{*result,
+                       target,
+                       isa_of(target),
+                       options.contract_fma,
+                       function_attributes(target, context),
+                       {},
                        make_context_type(context)};
   for (const LoopFunction& f : program.functions)
     TS_CHECK(module.program.emplace(f.name, declare(f, module)).second) << "two functions are named " << f.name;

@@ -77,7 +77,8 @@ void FunctionEmitter::emit_parallel(const For& loop) {
     auto it = buffers_.find(buffer);
     if (it == buffers_.end() || (!it->second.pointer && !it->second.registers)) continue;
     if (it->second.registers)
-      throw ScheduleError("register-captured", "codegen: register buffer " + buffer->name + ": expected all its uses on one side of parallel loop " +
+      throw ScheduleError("register-captured", "codegen: register buffer " + buffer->name +
+                                                   ": expected all its uses on one side of parallel loop " +
                                                    loop.var.name() + ", got uses on both; allocate it inside the loop");
     buffers.push_back(buffer);
     values.push_back(it->second.pointer);
@@ -86,7 +87,8 @@ void FunctionEmitter::emit_parallel(const For& loop) {
   for (Value* value : values) types.push_back(value->getType());
   llvm::StructType* closure_type = llvm::StructType::get(builder_.getContext(), types);
   Value* closure = entry_alloca(closure_type, llvm::Align(64), "closure");
-  for (unsigned i = 0; i < values.size(); ++i) builder_.CreateStore(values[i], builder_.CreateStructGEP(closure_type, closure, i));
+  for (unsigned i = 0; i < values.size(); ++i)
+    builder_.CreateStore(values[i], builder_.CreateStructGEP(closure_type, closure, i));
 
   llvm::Type *i64 = builder_.getInt64Ty(), *i32 = builder_.getInt32Ty(), *pointer = builder_.getPtrTy();
   llvm::FunctionType* body_type = llvm::FunctionType::get(i32, {pointer, i64, i64, i32}, /*isVarArg=*/false);

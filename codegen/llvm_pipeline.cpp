@@ -16,8 +16,8 @@
 
 namespace tensmith {
 
-// Our lowering has vectorised, unrolled and simplified already; LLVM's O2 and O3 cost 30 ms a kernel and have made kernels up to
-// fifty times slower (their vectorisers and unrollers take the register tile apart).
+// Our lowering has vectorised, unrolled and simplified already; LLVM's O2 and O3 cost 30 ms a kernel and have made
+// kernels up to fifty times slower (their vectorisers and unrollers take the register tile apart).
 void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -46,7 +46,8 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
 
 namespace {
 
-void generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind, llvm::SmallVectorImpl<char>& out) {
+void generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind,
+              llvm::SmallVectorImpl<char>& out) {
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
   TS_CHECK(!machine.addPassesToEmitFile(passes, stream, nullptr, kind, /*DisableVerify=*/true));

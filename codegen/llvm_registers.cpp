@@ -43,13 +43,15 @@ RegisterAccess register_access(const Buffer& buffer, const Expr& index) {
     constant = constant_value(broadcast ? broadcast->value : index, &access.offset);
   }
   if (!constant)
-    throw ScheduleError("register-index", "codegen: register buffer " + buffer->name +
-                                              ": expected constant indices of stride 1 after unrolling and vectorising, got another "
-                                              "index; unroll the loops around it or keep the buffer on the stack");
+    throw ScheduleError("register-index",
+                        "codegen: register buffer " + buffer->name +
+                            ": expected constant indices of stride 1 after unrolling and vectorising, got another "
+                            "index; unroll the loops around it or keep the buffer on the stack");
   return access;
 }
 
-RegisterTile::RegisterTile(const Buffer& buffer, const Stmt& body, LlvmValues& values, llvm::BasicBlock* entry) : buffer_(buffer) {
+RegisterTile::RegisterTile(const Buffer& buffer, const Stmt& body, LlvmValues& values, llvm::BasicBlock* entry)
+    : buffer_(buffer) {
   std::vector<RegisterAccess> accesses;
   std::set<std::pair<int64_t, int>> seen;
   auto add = [&](const Buffer& used, const std::vector<Expr>& indices) {
@@ -83,8 +85,10 @@ RegisterTile::RegisterTile(const Buffer& buffer, const Stmt& body, LlvmValues& v
       if (access.offset < first + slot.lanes) next = std::prev(next);
     }
     if (next != slots_.end() && next->first < end)
-      throw ScheduleError("register-overlap", "codegen: register buffer " + buffer->name + ": expected accesses that are equal, disjoint or "
-                                                  "one inside the other, got " + describe(buffer, access) + " beside " +
+      throw ScheduleError("register-overlap", "codegen: register buffer " + buffer->name +
+                                                  ": expected accesses that are equal, disjoint or "
+                                                  "one inside the other, got " +
+                                                  describe(buffer, access) + " beside " +
                                                   describe(buffer, {next->first, next->second.lanes}) +
                                                   "; vectorize all loops over it by the same factor");
     llvm::Type* type = values.type(buffer->dtype.with_lanes(access.lanes));

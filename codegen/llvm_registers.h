@@ -15,8 +15,8 @@ struct RegisterAccess {
   int lanes;
 };
 
-/// The access that a flat index means: a constant, a broadcast constant (lanes 1) or a ramp of stride 1 with constant base.
-/// Errors: ScheduleError "register-index" when it is neither.
+/// The access that a flat index means: a constant, a broadcast constant (lanes 1) or a ramp of stride 1 with constant
+/// base. Errors: ScheduleError "register-index" when it is neither.
 RegisterAccess register_access(const Buffer& buffer, const Expr& index);
 
 /// The storage of one register buffer: an alloca per slot, all of which mem2reg turns into values.

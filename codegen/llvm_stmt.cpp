@@ -12,7 +12,8 @@ using llvm::Value;
 
 namespace {
 
-// Beyond this a buffer belongs into a workspace; and all that live at a time must leave room on a thread's stack, 2 MiB in our pool.
+// Beyond this a buffer belongs into a workspace; and all that live at a time must leave room on a thread's stack, 2 MiB
+// in our pool.
 constexpr int64_t kMaxStackBytes = 128 << 10;
 constexpr int64_t kMaxFrameBytes = 1 << 20;
 
@@ -26,9 +27,10 @@ int64_t constant_bytes(const Buffer& buffer) {
   return __builtin_mul_overflow(count, buffer->dtype.bytes(), &count) ? INT64_MAX : count;
 }
 
-/// One alias scope per buffer, so that LLVM knows that a store to one does not change another. Buffers of one function never
-/// overlap (see LoopFunction). Quadratic in size, hence not for host programs with many buffers.
-void make_scopes(llvm::LLVMContext& context, const std::vector<Buffer>& buffers, std::unordered_map<const BufferNode*, BufferPlace>& places) {
+/// One alias scope per buffer, so that LLVM knows that a store to one does not change another. Buffers of one function
+/// never overlap (see LoopFunction). Quadratic in size, hence not for host programs with many buffers.
+void make_scopes(llvm::LLVMContext& context, const std::vector<Buffer>& buffers,
+                 std::unordered_map<const BufferNode*, BufferPlace>& places) {
   constexpr size_t kMaxScopes = 40;
   if (buffers.size() > kMaxScopes) return;
   llvm::MDBuilder md(context);
@@ -73,7 +75,8 @@ void FunctionEmitter::emit_function(const LoopFunction& f) {
   std::vector<Buffer> all = f.buffers;
   if (f.body) {
     visit(f.body, [&](const Stmt& s) {
-      if (auto* alloc = s.as<Allocate>(); alloc && alloc->buffer->scope != Scope::kRegister) all.push_back(alloc->buffer);
+      if (auto* alloc = s.as<Allocate>(); alloc && alloc->buffer->scope != Scope::kRegister)
+        all.push_back(alloc->buffer);
       return true;
     });
   }
@@ -141,7 +144,8 @@ void FunctionEmitter::emit_for(const For& loop) {
   Value* count = emit_index(loop.extent);
   const Facts outside = facts_;
   set_loop_bound(loop);
-  emit_serial_loop(loop.var, begin, builder_.CreateAdd(begin, count, "", /*HasNUW=*/false, /*HasNSW=*/true), constant, loop.body);
+  emit_serial_loop(loop.var, begin, builder_.CreateAdd(begin, count, "", /*HasNUW=*/false, /*HasNSW=*/true), constant,
+                   loop.body);
   upper_bounds_.erase(static_cast<const VarNode*>(loop.var.get()));
   facts_ = outside;
 }
@@ -154,7 +158,8 @@ void FunctionEmitter::set_loop_bound(const For& loop) {
   constexpr int64_t kLongestLoop = int64_t{1} << 47;
   int64_t extent = kLongestLoop, last = 0;
   as_const_int(loop.extent, &extent);
-  if (!__builtin_add_overflow(*first, std::max<int64_t>(extent, 1) - 1, &last)) upper_bounds_[static_cast<const VarNode*>(loop.var.get())] = last;
+  if (!__builtin_add_overflow(*first, std::max<int64_t>(extent, 1) - 1, &last))
+    upper_bounds_[static_cast<const VarNode*>(loop.var.get())] = last;
 }
 
 // Rotated form (test at the bottom): invariant reads may be hoisted, and LLVM need not rotate it first.
@@ -209,7 +214,8 @@ void FunctionEmitter::emit_while(const While& loop) {
 
 void FunctionEmitter::emit_if(const If& branch) {
   Value* cond = emit(branch.cond);
-  if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(cond)) return emit(constant->isZero() ? branch.otherwise : branch.then);
+  if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(cond))
+    return emit(constant->isZero() ? branch.otherwise : branch.then);
   llvm::BasicBlock *then = new_block("then"), *join = new_block("join");
   llvm::BasicBlock* otherwise = branch.otherwise ? new_block("else") : join;
   builder_.CreateCondBr(cond, then, otherwise);
@@ -239,15 +245,17 @@ void FunctionEmitter::emit_allocate(const Allocate& alloc) {
   const int64_t bytes = constant_bytes(buffer);
   if (buffer->scope == Scope::kStack) {
     if (bytes < 0 || bytes > kMaxStackBytes)
-      throw ScheduleError("stack-too-large", "codegen: stack buffer " + buffer->name + ": expected a constant size of at most " +
+      throw ScheduleError("stack-too-large", "codegen: stack buffer " + buffer->name +
+                                                 ": expected a constant size of at most " +
                                                  std::to_string(kMaxStackBytes) + " bytes, got " +
                                                  (bytes < 0 ? "a symbolic size" : std::to_string(bytes)) +
                                                  "; compute the producer closer to its consumer or use a workspace");
     stack_bytes_ += bytes;
     if (stack_bytes_ > kMaxFrameBytes)
-      throw ScheduleError("stack-too-large", "codegen: stack buffer " + buffer->name + ": expected at most " + std::to_string(kMaxFrameBytes) +
-                                                 " bytes of stack buffers at a time, got " + std::to_string(stack_bytes_) +
-                                                 "; use workspaces for the larger ones");
+      throw ScheduleError("stack-too-large", "codegen: stack buffer " + buffer->name + ": expected at most " +
+                                                 std::to_string(kMaxFrameBytes) +
+                                                 " bytes of stack buffers at a time, got " +
+                                                 std::to_string(stack_bytes_) + "; use workspaces for the larger ones");
     llvm::Type* array = llvm::ArrayType::get(builder_.getInt8Ty(), std::max<int64_t>(bytes, 1));
     llvm::AllocaInst* storage = entry_alloca(array, llvm::Align(std::max(buffer->alignment, 64)), buffer->name);
     place.pointer = storage;
@@ -260,17 +268,20 @@ void FunctionEmitter::emit_allocate(const Allocate& alloc) {
     return;
   }
   if (buffer->scope != Scope::kGlobal)
-    throw UnsupportedError("codegen-scope", "codegen: buffer " + buffer->name + ": expected memory scope global, stack or register on a CPU, got scope " +
-                                                std::to_string(static_cast<int>(buffer->scope)) + "; set another scope in the schedule");
+    throw UnsupportedError("codegen-scope",
+                           "codegen: buffer " + buffer->name +
+                               ": expected memory scope global, stack or register on a CPU, got scope " +
+                               std::to_string(static_cast<int>(buffer->scope)) + "; set another scope in the schedule");
   // Heap memory: for programs whose memory was not planned. Sizes are rounded up as aligned_alloc demands.
   Value* size = builder_.CreateMul(emit_index(num_elements(buffer)), builder_.getInt64(buffer->dtype.bytes()));
   const int64_t align = std::max(buffer->alignment, 64);
   size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, size, builder_.getInt64(1));
   size = builder_.CreateAnd(builder_.CreateAdd(size, builder_.getInt64(align - 1)), builder_.getInt64(-align));
-  llvm::FunctionCallee allocate =
-      module_.module.getOrInsertFunction("aligned_alloc", builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getInt64Ty());
+  llvm::FunctionCallee allocate = module_.module.getOrInsertFunction("aligned_alloc", builder_.getPtrTy(),
+                                                                     builder_.getInt64Ty(), builder_.getInt64Ty());
   Value* memory = builder_.CreateCall(allocate, {builder_.getInt64(align), size}, buffer->name);
-  return_unless(builder_.CreateICmpNE(memory, llvm::Constant::getNullValue(memory->getType())), builder_.getInt32(kOutOfMemoryCode));
+  return_unless(builder_.CreateICmpNE(memory, llvm::Constant::getNullValue(memory->getType())),
+                builder_.getInt32(kOutOfMemoryCode));
   place.pointer = memory;
   heap_.push_back(memory);
   emit(alloc.body);
@@ -287,7 +298,8 @@ void FunctionEmitter::emit_frees() {
 void FunctionEmitter::return_unless(Value* ok, Value* code) {
   llvm::BasicBlock *fail = new_block("fail"), *go_on = new_block("ok");
   llvm::BranchInst* branch = builder_.CreateCondBr(ok, go_on, fail);
-  branch->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(builder_.getContext()).createBranchWeights(1u << 20, 1));
+  branch->setMetadata(llvm::LLVMContext::MD_prof,
+                      llvm::MDBuilder(builder_.getContext()).createBranchWeights(1u << 20, 1));
   builder_.SetInsertPoint(fail);
   emit_frees();
   builder_.CreateRet(code);

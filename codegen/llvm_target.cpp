@@ -56,13 +56,14 @@ llvm::TargetMachine& thread_target_machine(const Target& target) {
   std::string reason;
   const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(target.triple, reason);
   if (!llvm_target)
-    throw TargetError("unknown-target", "codegen: triple: expected x86_64 or aarch64, got '" + target.triple + "'; " + reason);
+    throw TargetError("unknown-target",
+                      "codegen: triple: expected x86_64 or aarch64, got '" + target.triple + "'; " + reason);
   llvm::TargetOptions options;
   // Contraction is decided operation by operation through the `contract` flag; nothing else may be fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   options.NoTrappingFPMath = true;
-  // Code goes into shared libraries and into the process at any address. Default is the level at which the register tiles reach
-  // the peak; level 0 gives 0.15 of it.
+  // Code goes into shared libraries and into the process at any address. Default is the level at which the register
+  // tiles reach the peak; level 0 gives 0.15 of it.
   machine.reset(llvm_target->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
                                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   TS_CHECK(machine != nullptr) << target.triple;
@@ -75,10 +76,12 @@ void add_target_attributes(const Target& target, llvm::AttrBuilder& attributes) 
   if (!target.tune_cpu.empty()) attributes.addAttribute("tune-cpu", target.tune_cpu);
   if (!target.features.empty()) attributes.addAttribute("target-features", target.features);
   // Tunings of Intel's server cores prefer 256 bits; the tile was chosen for vector_bits, so say so. The attribute
-  // "min-legal-vector-width" stays absent: with "0", which clang writes, 512-bit values are split in halves and spilled.
+  // "min-legal-vector-width" stays absent: with "0", which clang writes, 512-bit values are split in halves and
+  // spilled.
   attributes.addAttribute("prefer-vector-width", std::to_string(target.vector_bits));
   attributes.addAttribute("no-trapping-math", "true");
-  // Frames larger than a page touch each page, so that a stack that is too small ends in a fault and not in other memory.
+  // Frames larger than a page touch each page, so that a stack that is too small ends in a fault and not in other
+  // memory.
   attributes.addAttribute("probe-stack", "inline-asm");
   attributes.addAttribute(llvm::Attribute::NoUnwind);
   attributes.addAttribute(llvm::Attribute::MustProgress);

@@ -1,7 +1,8 @@
-/// Operations of the loop IR on LLVM values, one by one; knows types and instruction sets, nothing of statements. Internal to codegen/.
+/// Operations of the loop IR on LLVM values, one by one; knows types and instruction sets, nothing of statements.
+/// Internal to codegen/.
 ///
-/// Types in registers: bool is i1; float16 and bfloat16 are i16 holding the bits (arithmetic goes through float); int4 and uint4
-/// are i8 holding the extended value. In memory a bool is a byte; all else is as in registers.
+/// Types in registers: bool is i1; float16 and bfloat16 are i16 holding the bits (arithmetic goes through float); int4
+/// and uint4 are i8 holding the extended value. In memory a bool is a byte; all else is as in registers.
 #pragma once
 
 #include <llvm/Analysis/TargetFolder.h>
@@ -15,12 +16,13 @@
 
 namespace tensmith {
 
-/// Folds constants only: a folder that simplifies would look through loop counters that are not complete yet and take them for zero.
+/// Folds constants only: a folder that simplifies would look through loop counters that are not complete yet and take
+/// them for zero.
 using LlvmBuilder = llvm::IRBuilder<llvm::TargetFolder>;
 
 /// What is known of the operands of an integer operation.
 struct OperandFacts {
-  bool no_overflow = false;       ///< index arithmetic: an overflow is undefined
+  bool no_overflow = false;  ///< index arithmetic: an overflow is undefined
   bool dividend_nonnegative = false;
 };
 
@@ -62,7 +64,8 @@ class LlvmValues {
   /// a * b + c with one rounding, on any target.
   llvm::Value* fma(DType t, llvm::Value* a, llvm::Value* b, llvm::Value* c);
 
-  /// In the type that arithmetic is done in: half where the target has it, float for the other 16-bit floats, others as they are.
+  /// In the type that arithmetic is done in: half where the target has it, float for the other 16-bit floats, others as
+  /// they are.
   llvm::Value* to_arithmetic(DType t, llvm::Value* v);
   llvm::Value* from_arithmetic(DType t, llvm::Value* v);
   /// float16 and bfloat16 as float, other floats as they are.

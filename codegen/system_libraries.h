@@ -19,8 +19,9 @@ struct SystemLibrary {
   std::vector<Version> versions;
 };
 
-/// libm, libc and libpthread as the target has them. Linking against these tables instead of the build machine's files makes the
-/// result independent of that machine, loadable with glibc from 2014 on (musl ignores versions), and possible for other CPUs.
+/// libm, libc and libpthread as the target has them. Linking against these tables instead of the build machine's files
+/// makes the result independent of that machine, loadable with glibc from 2014 on (musl ignores versions), and possible
+/// for other CPUs.
 std::vector<SystemLibrary> system_libraries(const Target& target);
 
 /// Whether the library has the function.

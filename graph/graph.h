@@ -26,8 +26,8 @@ struct TensorType {
   std::vector<Expr> shape;
   /// For small tensors (at most 64 elements, row-major) whose elements are known as expressions over
   /// symbolic dims: the elements, each a kInt64 expression (a bool is 0 or 1). This is how Shape -> Gather -> Concat ->
-  /// Reshape chains are understood. Floats are followed too, since exporters scale sizes in floating point: whole numbers
-  /// as kInt64 expressions, others as FloatImm. Empty: unknown (or no elements).
+  /// Reshape chains are understood. Floats are followed too, since exporters scale sizes in floating point: whole
+  /// numbers as kInt64 expressions, others as FloatImm. Empty: unknown (or no elements).
   std::vector<Expr> value;
 
   int rank() const { return static_cast<int>(shape.size()); }

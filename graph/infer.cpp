@@ -146,6 +146,10 @@ bool accepts(TypeSet set, DType type) {
   return false;
 }
 
+LayoutRole layout_role(const OpDef& op) {
+  return op.layout.value_or(op.fusion == FusionKind::kElementwise ? LayoutRole::kFollows : LayoutRole::kRowMajor);
+}
+
 int min_inputs(const OpDef& op) {
   int fewest = 0;
   for (size_t k = 0; k < op.inputs.size(); ++k)

@@ -20,6 +20,14 @@ enum class FusionKind : uint8_t {
   kOpaque,       ///< a kernel of its own
 };
 
+/// What an operator wants of the layouts of its tensors.
+enum class LayoutRole : uint8_t {
+  kRowMajor,  ///< the order of the model: it mixes axes (reshape, transpose, products of matrices)
+  kChannels,  ///< axis 1 of its data and result holds channels and the axes behind it space: it is fast when the channels
+              ///< of one place are contiguous, all of them or in blocks
+  kFollows,   ///< serves whatever layout its operands of the result's rank have
+};
+
 /// The set of element types that an input accepts.
 enum class TypeSet : uint8_t {
   kAny,
@@ -152,6 +160,10 @@ struct OpDef {
   std::vector<AttrSpec> attrs = {};
   int min_outputs = 1, max_outputs = 1;  ///< max -1: any
   FusionKind fusion = FusionKind::kOpaque;
+  bool is_source = false;  ///< inputs and constants: the outputs are there before anything runs
+  bool renames = false;    ///< the output holds the elements of the first input in the same row-major order
+  /// Not given: elementwise operators follow, others want row-major data.
+  std::optional<LayoutRole> layout = std::nullopt;
 
   /// Types of the outputs. Errors: a Failure with an id such as `shape-mismatch`, `unsupported-dtype`, `dynamic-shape`.
   std::function<Result<std::vector<TensorType>>(const InferContext&)> infer;
@@ -165,6 +177,9 @@ struct OpDef {
   std::function<std::vector<Value>(GraphEditor&, const Node&)> decompose = nullptr;
   /// Plain loops in double.
   std::function<Result<void>(ReferenceContext&)> reference = nullptr;
+  /// The one output for constant inputs (null: not given), bit for bit what `reference` gives but without the way
+  /// through doubles for each element; nothing where it does not serve. For weights of many megabytes.
+  std::function<std::optional<Constant>(const Node&, const std::vector<const Constant*>&)> fold = nullptr;
   /// Builds the gradient; null: not differentiable or not written yet (autodiff has an issue of its own).
   std::function<std::vector<Value>(GraphEditor&, const Node&, const std::vector<Value>& output_gradients)> gradient =
       nullptr;
@@ -178,6 +193,8 @@ struct OpDef {
 Result<std::vector<TensorType>> infer_types(const InferContext& context);
 /// How many inputs must be given, at least (optional inputs at the end not counted).
 int min_inputs(const OpDef& op);
+/// The role that the definition gives or that follows from the kind of fusion.
+LayoutRole layout_role(const OpDef& op);
 
 /// All operators: one explicit list (graph/ops/op_list.cpp), in alphabetical order.
 std::span<const OpDef* const> all_ops();

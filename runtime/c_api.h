@@ -30,7 +30,7 @@ extern "C" {
 /* Further codes of this interface. */
 #define TENSMITH_CANNOT_LOAD \
   (-20) /* no such file, no library, wrong architecture, another interface version, changed since export */
-#define TENSMITH_INTERNAL (-21)     /* our fault */
+#define TENSMITH_INTERNAL (-21) /* our fault */
 
 typedef struct tensmith_library tensmith_library;
 

@@ -36,10 +36,10 @@ class Profiler {
     std::string name;
     int64_t calls = 0;
     double total_us = 0;
-    double min_us = 0;      ///< Of one call.
-    double percent = 0;     ///< Of the time of all runs, or of all kernels if runs were not counted.
-    double gflops = 0;      ///< From the mean; 0 if unknown.
-    double gbytes = 0;      ///< GB/s from the mean; 0 if unknown.
+    double min_us = 0;   ///< Of one call.
+    double percent = 0;  ///< Of the time of all runs, or of all kernels if runs were not counted.
+    double gflops = 0;   ///< From the mean; 0 if unknown.
+    double gbytes = 0;   ///< GB/s from the mean; 0 if unknown.
   };
   /// Kernels that ran, longest total first.
   std::vector<Row> rows() const;

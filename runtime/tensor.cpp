@@ -86,8 +86,8 @@ HostMemory::HostMemory(int64_t bytes) : size_(bytes) {
   TS_CHECK(bytes >= 0);
   const bool huge = bytes >= 2 * kHugePage && config()->huge_pages;
   const int64_t alignment = huge ? kHugePage : kBufferAlignment;
-  // One more line at the end: vector code may read the whole last line of a buffer. More than the machine has is refused
-  // at once: the system would promise it and end the process when it is touched.
+  // One more line at the end: vector code may read the whole last line of a buffer. More than the machine has is
+  // refused at once: the system would promise it and end the process when it is touched.
   int64_t padded = 0;
   void* p = nullptr;
   if (checked_add(bytes, 2 * kBufferAlignment + alignment, &padded) && padded <= physical_memory())

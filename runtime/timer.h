@@ -34,11 +34,11 @@ Summary summarize(std::vector<double> samples);
 
 /// How `measure` repeats.
 struct MeasureOptions {
-  int warmup = 3;             ///< Runs that do not count.
-  int min_runs = 10;          ///< Runs that count, at least...
-  double min_seconds = 0.5;   ///< ...and until this time has passed,
-  int max_runs = 100000;      ///< but never more than this.
-  double max_seconds = 60;    ///< Ends early when the time is over, with at least one sample.
+  int warmup = 3;            ///< Runs that do not count.
+  int min_runs = 10;         ///< Runs that count, at least...
+  double min_seconds = 0.5;  ///< ...and until this time has passed,
+  int max_runs = 100000;     ///< but never more than this.
+  double max_seconds = 60;   ///< Ends early when the time is over, with at least one sample.
 };
 /// Times of single runs. Units: milliseconds.
 std::vector<double> measure(const std::function<void()>& run, const MeasureOptions& options = {});

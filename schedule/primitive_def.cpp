@@ -34,10 +34,12 @@ Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSp
     return Failure{"bad-step-argument", step.primitive + ": " + spec.name + ": expected " + expected};
   };
   const StageState* stage = nullptr;
-  if (const StepArg* name = step.find("stage"); name && std::holds_alternative<std::string>(*name)) stage = state.find(std::get<std::string>(*name));
+  if (const StepArg* name = step.find("stage"); name && std::holds_alternative<std::string>(*name))
+    stage = state.find(std::get<std::string>(*name));
   const auto check_loop = [&](const std::string& name) -> Result<void> {
     if (stage && stage->find_loop(name) < 0)
-      return Failure{"unknown-loop", "stage " + stage->name + " has no loop '" + name + "'; its loops are " + names_of_loops(*stage)};
+      return Failure{"unknown-loop",
+                     "stage " + stage->name + " has no loop '" + name + "'; its loops are " + names_of_loops(*stage)};
     return {};
   };
   switch (spec.kind) {
@@ -46,9 +48,11 @@ Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSp
     case ArgKind::kStage:
       if (!std::holds_alternative<std::string>(arg)) return wrong("a stage");
       if (!state.find(std::get<std::string>(arg)))
-        return Failure{"unknown-stage", "no stage '" + std::get<std::string>(arg) + "'; the stages are " + names_of_stages(state)};
+        return Failure{"unknown-stage",
+                       "no stage '" + std::get<std::string>(arg) + "'; the stages are " + names_of_stages(state)};
       return {};
-    case ArgKind::kLoop: return std::holds_alternative<std::string>(arg) ? check_loop(std::get<std::string>(arg)) : wrong("a loop");
+    case ArgKind::kLoop:
+      return std::holds_alternative<std::string>(arg) ? check_loop(std::get<std::string>(arg)) : wrong("a loop");
     case ArgKind::kLoops:
       if (!std::holds_alternative<std::vector<std::string>>(arg)) return wrong("a list of loops");
       for (const std::string& name : std::get<std::vector<std::string>>(arg))
@@ -89,7 +93,8 @@ Result<Step> check_schema(const ScheduleState& state, const Step& step) {
     } else if (spec.default_text) {
       full.args.emplace_back(spec.name, *default_arg(spec));
     } else {
-      return Failure{"missing-step-argument", step.primitive + ": missing argument " + spec.name + " (" + spec.doc + ")"};
+      return Failure{"missing-step-argument",
+                     step.primitive + ": missing argument " + spec.name + " (" + spec.doc + ")"};
     }
   }
   for (const auto& [name, value] : step.args)

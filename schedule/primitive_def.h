@@ -29,10 +29,11 @@ struct PrimitiveSample {
 
 struct PrimitiveDef {
   std::string name;
-  std::string doc;      ///< first line: what it does; then `Rewrite:` before --> after
+  std::string doc;          ///< first line: what it does; then `Rewrite:` before --> after
   std::string halide, tvm;  ///< counterparts
   std::vector<ArgSpec> args;
-  /// Why the step is illegal, or ok. Never throws: search calls it often. Stages and loops named exist when it is called.
+  /// Why the step is illegal, or ok. Never throws: search calls it often. Stages and loops named exist when it is
+  /// called.
   std::function<Result<void>(const ScheduleState&, const Step&)> check;
   /// Carries the step out; may assume that `check` passed.
   std::function<void(ScheduleState&, const Step&)> apply;

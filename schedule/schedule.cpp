@@ -21,13 +21,19 @@ void Schedule::apply(const Step& step) {
   if (const StepArg* stage = step.find("stage"); stage && std::holds_alternative<std::string>(*stage))
     if (const StepArg* loop = step.find("loop"); loop && std::holds_alternative<std::string>(*loop))
       marked = std::get<std::string>(*stage) + "." + std::get<std::string>(*loop);
-  throw ScheduleError(done.failure().id, "schedule " + workload_.name + ": " + tensmith::to_string(step) + ": " + done.failure().message + "\n" +
-                                             loop_nest_text(state_, marked));
+  throw ScheduleError(done.failure().id, "schedule " + workload_.name + ": " + tensmith::to_string(step) + ": " +
+                                             done.failure().message + "\n" + loop_nest_text(state_, marked));
 }
 
-void Schedule::split(const std::string& stage, const std::string& loop, int64_t factor, const std::string& outer, const std::string& inner,
-                     Tail tail) {
-  apply({"split", {{"stage", stage}, {"loop", loop}, {"factor", factor}, {"outer", outer}, {"inner", inner}, {"tail", std::string(tensmith::to_string(tail))}}});
+void Schedule::split(const std::string& stage, const std::string& loop, int64_t factor, const std::string& outer,
+                     const std::string& inner, Tail tail) {
+  apply({"split",
+         {{"stage", stage},
+          {"loop", loop},
+          {"factor", factor},
+          {"outer", outer},
+          {"inner", inner},
+          {"tail", std::string(tensmith::to_string(tail))}}});
 }
 void Schedule::fuse(const std::string& stage, const std::vector<std::string>& loops, const std::string& fused) {
   apply({"fuse", {{"stage", stage}, {"loops", loops}, {"fused", fused}}});
@@ -35,10 +41,17 @@ void Schedule::fuse(const std::string& stage, const std::vector<std::string>& lo
 void Schedule::reorder(const std::string& stage, const std::vector<std::string>& loops) {
   apply({"reorder", {{"stage", stage}, {"loops", loops}}});
 }
-void Schedule::vectorize(const std::string& stage, const std::string& loop) { apply({"vectorize", {{"stage", stage}, {"loop", loop}}}); }
-void Schedule::unroll(const std::string& stage, const std::string& loop) { apply({"unroll", {{"stage", stage}, {"loop", loop}}}); }
-void Schedule::parallel(const std::string& stage, const std::string& loop) { apply({"parallel", {{"stage", stage}, {"loop", loop}}}); }
-void Schedule::tile(const std::string& stage, const std::vector<std::string>& rows, const std::string& columns, int64_t lanes) {
+void Schedule::vectorize(const std::string& stage, const std::string& loop) {
+  apply({"vectorize", {{"stage", stage}, {"loop", loop}}});
+}
+void Schedule::unroll(const std::string& stage, const std::string& loop) {
+  apply({"unroll", {{"stage", stage}, {"loop", loop}}});
+}
+void Schedule::parallel(const std::string& stage, const std::string& loop) {
+  apply({"parallel", {{"stage", stage}, {"loop", loop}}});
+}
+void Schedule::tile(const std::string& stage, const std::vector<std::string>& rows, const std::string& columns,
+                    int64_t lanes) {
   apply({"tile", {{"stage", stage}, {"rows", rows}, {"columns", columns}, {"lanes", lanes}}});
 }
 void Schedule::compute_at(const std::string& stage, const std::string& consumer, const std::string& loop) {
@@ -49,7 +62,9 @@ void Schedule::compute_root(const std::string& stage) { apply({"compute_root", {
 void Schedule::cache_read(const std::string& stage, const std::string& consumer, const std::string& name) {
   apply({"cache_read", {{"stage", stage}, {"consumer", consumer}, {"name", name}}});
 }
-void Schedule::cache_write(const std::string& stage, const std::string& name) { apply({"cache_write", {{"stage", stage}, {"name", name}}}); }
+void Schedule::cache_write(const std::string& stage, const std::string& name) {
+  apply({"cache_write", {{"stage", stage}, {"name", name}}});
+}
 void Schedule::rfactor(const std::string& stage, const std::string& loop, const std::string& name) {
   apply({"rfactor", {{"stage", stage}, {"loop", loop}, {"name", name}}});
 }
@@ -59,11 +74,14 @@ void Schedule::decompose_reduction(const std::string& stage, const std::string& 
 void Schedule::transform_layout(const std::string& stage, const std::string& layout, int64_t output) {
   apply({"transform_layout", {{"stage", stage}, {"layout", layout}, {"output", output}}});
 }
-void Schedule::set_scope(const std::string& stage, const std::string& scope) { apply({"set_scope", {{"stage", stage}, {"scope", scope}}}); }
+void Schedule::set_scope(const std::string& stage, const std::string& scope) {
+  apply({"set_scope", {{"stage", stage}, {"scope", scope}}});
+}
 void Schedule::storage_align(const std::string& stage, int64_t elements) {
   apply({"storage_align", {{"stage", stage}, {"elements", elements}}});
 }
-void Schedule::prefetch(const std::string& stage, const std::string& producer, const std::string& loop, int64_t distance) {
+void Schedule::prefetch(const std::string& stage, const std::string& producer, const std::string& loop,
+                        int64_t distance) {
   apply({"prefetch", {{"stage", stage}, {"producer", producer}, {"loop", loop}, {"distance", distance}}});
 }
 void Schedule::pragma(const std::string& stage, const std::string& loop, const std::string& key, int64_t value) {

@@ -9,9 +9,9 @@
 
 namespace tensmith {
 
-/// Builds up a list of legal steps. Each method appends one step (see schedule/primitives/ for what each does) and throws
-/// ScheduleError with the loop nest when it is illegal; `try_apply` returns the reason instead.
-/// Loops are named; split and fuse name their results.
+/// Builds up a list of legal steps. Each method appends one step (see schedule/primitives/ for what each does) and
+/// throws ScheduleError with the loop nest when it is illegal; `try_apply` returns the reason instead. Loops are named;
+/// split and fuse name their results.
 class Schedule {
  public:
   explicit Schedule(Workload workload);
@@ -23,8 +23,8 @@ class Schedule {
   Result<void> try_apply(const Step& step);
   void apply(const Step& step);
 
-  void split(const std::string& stage, const std::string& loop, int64_t factor, const std::string& outer, const std::string& inner,
-             Tail tail = Tail::kPeel);
+  void split(const std::string& stage, const std::string& loop, int64_t factor, const std::string& outer,
+             const std::string& inner, Tail tail = Tail::kPeel);
   void fuse(const std::string& stage, const std::vector<std::string>& loops, const std::string& fused);
   void reorder(const std::string& stage, const std::vector<std::string>& loops);
   void vectorize(const std::string& stage, const std::string& loop);

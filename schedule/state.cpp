@@ -81,7 +81,8 @@ std::vector<int> ScheduleState::consumers_of(int index) const {
   std::vector<int> found;
   for (size_t k = 0; k < stages.size(); ++k) {
     const std::vector<Buffer> reads = read_buffers(*stages[k].stage);
-    const bool uses = std::any_of(reads.begin(), reads.end(), [&](const Buffer& b) { return producer_of(b.get()) == index; });
+    const bool uses =
+        std::any_of(reads.begin(), reads.end(), [&](const Buffer& b) { return producer_of(b.get()) == index; });
     if (uses && static_cast<int>(k) != index) found.push_back(static_cast<int>(k));
   }
   return found;
@@ -161,8 +162,8 @@ std::string loop_nest_text(const ScheduleState& state, const std::string& marked
       const LoopVar& l = s.loops[loop];
       static constexpr const char* kKinds[] = {"for", "parallel", "vectorized", "unrolled"};
       const bool mark = s.name + "." + l.name == marked;
-      text << (mark ? "->" : "  ") << indent.substr(2) << kKinds[static_cast<int>(l.kind)] << " " << l.name << (l.is_reduce ? " (reduce)" : "")
-           << "\n";
+      text << (mark ? "->" : "  ") << indent.substr(2) << kKinds[static_cast<int>(l.kind)] << " " << l.name
+           << (l.is_reduce ? " (reduce)" : "") << "\n";
       indent += "  ";
     }
   }

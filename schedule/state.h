@@ -1,4 +1,5 @@
-/// What the steps of a schedule have made of a workload so far: for each stage its loops, where it is computed, how it is stored.
+/// What the steps of a schedule have made of a workload so far: for each stage its loops, where it is computed, how it
+/// is stored.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,7 @@ enum class Tail : uint8_t {
   kGuard,         ///< the inner body runs under a condition
   kPeel,          ///< the last, shorter piece gets a body of its own
   kShiftInwards,  ///< the last piece starts earlier and computes some elements twice (not for reduction loops)
-  kPad,           ///< the tail computes elements that nobody reads; storage is rounded up (only stages that are not outputs)
+  kPad,  ///< the tail computes elements that nobody reads; storage is rounded up (only stages that are not outputs)
 };
 const char* to_string(Tail tail);
 Result<Tail> parse_tail(std::string_view text);
@@ -48,11 +49,11 @@ struct StageState {
   std::vector<LoopRelation> relations;        ///< oldest first
   std::vector<int> order;                     ///< the loops that exist now, outermost first
   AttachKind attach = AttachKind::kRoot;
-  std::string attach_stage, attach_loop;      ///< kAt
-  std::optional<Scope> scope;                 ///< unset: chosen by lowering from the size
-  std::vector<Layout> layouts;                ///< one per output; rank 0 Layout (default) stands for row-major
-  int64_t align_elements = 0;                 ///< storage_align: physical row length is this far from a multiple of 4 KiB; 0 off
-  int init_loop = -1;                         ///< decompose_reduction: loop at which the start value is stored; -1: outermost reduce loop
+  std::string attach_stage, attach_loop;  ///< kAt
+  std::optional<Scope> scope;             ///< unset: chosen by lowering from the size
+  std::vector<Layout> layouts;            ///< one per output; rank 0 Layout (default) stands for row-major
+  int64_t align_elements = 0;  ///< storage_align: physical row length is this far from a multiple of 4 KiB; 0 off
+  int init_loop = -1;  ///< decompose_reduction: loop at which the start value is stored; -1: outermost reduce loop
 
   /// Index into `loops` of a current loop with that name, or -1.
   int find_loop(const std::string& loop_name) const;

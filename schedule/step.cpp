@@ -11,7 +11,9 @@ namespace tensmith {
 namespace {
 
 void print_text(std::string& out, const std::string& value, bool in_list) {
-  const auto special = [&](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 127 || c == '"' || c == '\\' || (in_list && c == ','); };
+  const auto special = [&](char c) {
+    return static_cast<unsigned char>(c) <= ' ' || c == 127 || c == '"' || c == '\\' || (in_list && c == ',');
+  };
   if (!value.empty() && std::none_of(value.begin(), value.end(), special)) {
     out += value;
     return;
@@ -80,7 +82,9 @@ std::optional<int64_t> parse_number(const std::string& text) {
 constexpr std::string_view kBlanks = " \t\r";
 
 Result<StepArg> parse_arg(Cursor& cursor, const std::string& primitive, const ArgSpec& spec) {
-  const auto unclosed = [&] { return Failure{"bad-step-text", primitive + ": " + spec.name + ": a quote is not closed"}; };
+  const auto unclosed = [&] {
+    return Failure{"bad-step-text", primitive + ": " + spec.name + ": a quote is not closed"};
+  };
   const auto no_number = [&](const std::string& text) {
     return Failure{"bad-step-argument", primitive + ": " + spec.name + ": expected a number, got '" + text + "'"};
   };
@@ -132,13 +136,16 @@ Result<Step> parse_step(std::string_view text) {
     if (cursor.rest.empty() || cursor.rest[0] != '=')
       return Failure{"bad-step-text", step.primitive + ": expected name=value, got '" + name + "'"};
     cursor.rest.remove_prefix(1);
-    const auto spec = std::find_if(def->args.begin(), def->args.end(), [&](const ArgSpec& s) { return name == s.name; });
-    if (spec == def->args.end()) return Failure{"unknown-step-argument", step.primitive + " has no argument '" + name + "'"};
+    const auto spec =
+        std::find_if(def->args.begin(), def->args.end(), [&](const ArgSpec& s) { return name == s.name; });
+    if (spec == def->args.end())
+      return Failure{"unknown-step-argument", step.primitive + " has no argument '" + name + "'"};
     if (step.find(name)) return Failure{"bad-step-text", step.primitive + ": argument " + name + " stands twice"};
     Result<StepArg> arg = parse_arg(cursor, step.primitive, *spec);
     if (!arg) return arg.failure();
     if (!cursor.rest.empty() && kBlanks.find(cursor.rest[0]) == std::string_view::npos)
-      return Failure{"bad-step-text", step.primitive + ": " + name + ": expected a blank behind the value, got '" + std::string(cursor.rest) + "'"};
+      return Failure{"bad-step-text", step.primitive + ": " + name + ": expected a blank behind the value, got '" +
+                                          std::string(cursor.rest) + "'"};
     step.args.emplace_back(name, *arg);
   }
   return step;

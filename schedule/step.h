@@ -1,4 +1,5 @@
-/// One step of a schedule: a primitive with named arguments. Steps are plain text-like values: they print, save and replay.
+/// One step of a schedule: a primitive with named arguments. Steps are plain text-like values: they print, save and
+/// replay.
 #pragma once
 
 #include <string>
@@ -35,18 +36,20 @@ struct Step {
   template <typename T>
   const T& get(const std::string& name) const {
     const StepArg* arg = find(name);
-    TS_CHECK(arg && std::holds_alternative<T>(*arg)) << primitive << " has no argument " << name << " of the wanted type";
+    TS_CHECK(arg && std::holds_alternative<T>(*arg))
+        << primitive << " has no argument " << name << " of the wanted type";
     return std::get<T>(*arg);
   }
 };
 
-/// One line: `split stage=C loop=i factor=6 outer=io inner=ii tail=peel`. Texts with blanks, quotes, backslashes or control
-/// characters (within lists also commas) stand in double quotes.
+/// One line: `split stage=C loop=i factor=6 outer=io inner=ii tail=peel`. Texts with blanks, quotes, backslashes or
+/// control characters (within lists also commas) stand in double quotes.
 std::string to_string(const Step& step);
-/// The step that such a line says; the primitive's schema tells numbers from texts. Arguments with defaults may be left out.
-/// Errors: unknown-primitive, unknown-step-argument, bad-step-argument, bad-step-text.
+/// The step that such a line says; the primitive's schema tells numbers from texts. Arguments with defaults may be left
+/// out. Errors: unknown-primitive, unknown-step-argument, bad-step-argument, bad-step-text.
 Result<Step> parse_step(std::string_view text);
-/// One step a line; empty lines and lines that begin with `#` are skipped. Errors: those of parse_step, with the line's number.
+/// One step a line; empty lines and lines that begin with `#` are skipped. Errors: those of parse_step, with the line's
+/// number.
 Result<std::vector<Step>> parse_steps(std::string_view text);
 
 }  // namespace tensmith

@@ -22,7 +22,9 @@ bool is_list_of(const Json& json, bool (Json::*is_kind)() const noexcept) {
 }
 
 Result<StepArg> arg_from_json(const ArgSpec& spec, const Json& json) {
-  const auto wrong = [&](const char* expected) { return Failure{"bad-trace", std::string(spec.name) + ": expected " + expected}; };
+  const auto wrong = [&](const char* expected) {
+    return Failure{"bad-trace", std::string(spec.name) + ": expected " + expected};
+  };
   switch (spec.kind) {
     case ArgKind::kInt:
       if (!json.is_number_integer()) return wrong("a whole number");
@@ -40,13 +42,15 @@ Result<StepArg> arg_from_json(const ArgSpec& spec, const Json& json) {
 }
 
 Result<Step> step_from_json(const Json& json) {
-  if (!json.is_object() || !json.contains("primitive") || !json["primitive"].is_string() || !json.contains("args") || !json["args"].is_object())
+  if (!json.is_object() || !json.contains("primitive") || !json["primitive"].is_string() || !json.contains("args") ||
+      !json["args"].is_object())
     return Failure{"bad-trace", "expected an object with a text 'primitive' and an object 'args'"};
   Step step{json["primitive"].get<std::string>(), {}};
   const PrimitiveDef* def = find_primitive(step.primitive);
   if (!def) return Failure{"bad-trace", unknown_primitive(step.primitive).message};
   for (const auto& [name, value] : json["args"].items()) {
-    const auto spec = std::find_if(def->args.begin(), def->args.end(), [&](const ArgSpec& s) { return name == s.name; });
+    const auto spec =
+        std::find_if(def->args.begin(), def->args.end(), [&](const ArgSpec& s) { return name == s.name; });
     if (spec == def->args.end()) return Failure{"bad-trace", step.primitive + " has no argument '" + name + "'"};
     Result<StepArg> arg = arg_from_json(*spec, value);
     if (!arg) return Failure{arg.failure().id, step.primitive + ": " + arg.failure().message};
@@ -94,15 +98,35 @@ struct CppPrinter {
 struct CppArgPrinter {
   std::string operator()(int64_t value) const { return "int64_t{" + std::to_string(value) + "}"; }
   std::string operator()(const std::string& value) const { return "std::string(" + cpp_string(value) + ")"; }
-  std::string operator()(const std::vector<int64_t>& values) const { return "std::vector<int64_t>" + CppPrinter{}(values); }
-  std::string operator()(const std::vector<std::string>& values) const { return "std::vector<std::string>" + CppPrinter{}(values); }
+  std::string operator()(const std::vector<int64_t>& values) const {
+    return "std::vector<int64_t>" + CppPrinter{}(values);
+  }
+  std::string operator()(const std::vector<std::string>& values) const {
+    return "std::vector<std::string>" + CppPrinter{}(values);
+  }
 };
 
 std::string cpp_of(const Step& step) {
   // These are methods of Schedule with the schema's arguments in order.
-  static constexpr std::string_view kMethods[] = {"split",       "fuse",       "reorder", "vectorize",           "unroll",           "parallel",  "tile",
-                                                  "compute_at",  "compute_inline", "compute_root", "cache_read",  "cache_write",      "rfactor",   "decompose_reduction",
-                                                  "transform_layout", "set_scope", "storage_align", "prefetch", "pragma"};
+  static constexpr std::string_view kMethods[] = {"split",
+                                                  "fuse",
+                                                  "reorder",
+                                                  "vectorize",
+                                                  "unroll",
+                                                  "parallel",
+                                                  "tile",
+                                                  "compute_at",
+                                                  "compute_inline",
+                                                  "compute_root",
+                                                  "cache_read",
+                                                  "cache_write",
+                                                  "rfactor",
+                                                  "decompose_reduction",
+                                                  "transform_layout",
+                                                  "set_scope",
+                                                  "storage_align",
+                                                  "prefetch",
+                                                  "pragma"};
   const bool is_method = std::find(std::begin(kMethods), std::end(kMethods), step.primitive) != std::end(kMethods);
   std::string out = is_method ? "s." + step.primitive + "(" : "s.apply({" + cpp_string(step.primitive) + ", {";
   bool first = true;
@@ -145,14 +169,17 @@ Result<Trace> trace_from_json(std::string_view text) {
   if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string())
     return Failure{"trace-schema", std::string("schedule: expected an object with \"schema\": \"") + kSchema + "\""};
   if (json["schema"] != kSchema)
-    return Failure{"trace-schema", std::string("schedule: expected schema ") + kSchema + ", got " + json["schema"].get<std::string>() +
-                                       "; this version of the tool cannot read it"};
-  if (!json.contains("workload") || !json["workload"].is_string() || !json.contains("steps") || !json["steps"].is_array())
+    return Failure{"trace-schema", std::string("schedule: expected schema ") + kSchema + ", got " +
+                                       json["schema"].get<std::string>() + "; this version of the tool cannot read it"};
+  if (!json.contains("workload") || !json["workload"].is_string() || !json.contains("steps") ||
+      !json["steps"].is_array())
     return Failure{"bad-trace", "schedule: expected a text 'workload' and a list 'steps'"};
   Trace trace{json["workload"].get<std::string>(), {}};
   for (const Json& item : json["steps"]) {
     Result<Step> step = step_from_json(item);
-    if (!step) return Failure{"bad-trace", "schedule: step " + std::to_string(trace.steps.size() + 1) + ": " + step.failure().message};
+    if (!step)
+      return Failure{"bad-trace",
+                     "schedule: step " + std::to_string(trace.steps.size() + 1) + ": " + step.failure().message};
     trace.steps.push_back(*step);
   }
   return trace;
@@ -160,13 +187,15 @@ Result<Trace> trace_from_json(std::string_view text) {
 
 Result<Schedule> replay(const Workload& workload, const Trace& trace, ReplayOn on) {
   if (const std::string text = to_text(workload); on == ReplayOn::kSameWorkload && text != trace.workload)
-    return Failure{"trace-workload", "schedule: made for another workload than " + workload.name + ": first difference in " +
-                                         first_difference(trace.workload, text) + "; replay it as one for any workload if that is meant"};
+    return Failure{"trace-workload", "schedule: made for another workload than " + workload.name +
+                                         ": first difference in " + first_difference(trace.workload, text) +
+                                         "; replay it as one for any workload if that is meant"};
   Schedule schedule(workload);
   for (size_t k = 0; k < trace.steps.size(); ++k)
     if (const Result<void> ok = schedule.try_apply(trace.steps[k]); !ok)
-      return Failure{ok.failure().id, "schedule of " + workload.name + ": step " + std::to_string(k + 1) + " of " + std::to_string(trace.steps.size()) +
-                                          " (" + to_string(trace.steps[k]) + ") does not apply: " + ok.failure().message};
+      return Failure{ok.failure().id, "schedule of " + workload.name + ": step " + std::to_string(k + 1) + " of " +
+                                          std::to_string(trace.steps.size()) + " (" + to_string(trace.steps[k]) +
+                                          ") does not apply: " + ok.failure().message};
   return schedule;
 }
 
@@ -179,7 +208,8 @@ std::string trace_diff(const Trace& from, const Trace& to) {
   std::vector<std::vector<int>> longest(n + 1, std::vector<int>(m + 1));
   for (size_t i = n; i-- > 0;)
     for (size_t j = m; j-- > 0;)
-      longest[i][j] = from.steps[i] == to.steps[j] ? longest[i + 1][j + 1] + 1 : std::max(longest[i + 1][j], longest[i][j + 1]);
+      longest[i][j] =
+          from.steps[i] == to.steps[j] ? longest[i + 1][j + 1] + 1 : std::max(longest[i + 1][j], longest[i][j + 1]);
   for (size_t i = 0, j = 0; i < n || j < m;) {
     if (i < n && j < m && from.steps[i] == to.steps[j]) {
       out += "  " + to_string(from.steps[i]) + "\n";

@@ -19,8 +19,8 @@ struct Trace {
 
 Trace trace_of(const Schedule& schedule);
 
-/// The trace as JSON: `{"schema": "tensmith.schedule/1", "workload": ..., "steps": [{"primitive": ..., "args": {...}}, ...]}`.
-/// Equal traces give equal bytes.
+/// The trace as JSON: `{"schema": "tensmith.schedule/1", "workload": ..., "steps": [{"primitive": ..., "args": {...}},
+/// ...]}`. Equal traces give equal bytes.
 std::string trace_to_json(const Trace& trace);
 /// Reads what `trace_to_json` wrote; the text may come from anywhere.
 /// Errors: bad-json; trace-schema for another form or version; bad-trace, naming the step and what is wrong with it.
@@ -32,11 +32,12 @@ enum class ReplayOn {
   kAnyWorkload,   ///< every one on which its steps are legal, e.g. the same operator in another size
 };
 /// A schedule of the workload with the trace's steps.
-/// Errors: trace-workload (shows the first line that differs); the id of the step that is illegal, with its number, the step and the reason.
+/// Errors: trace-workload (shows the first line that differs); the id of the step that is illegal, with its number, the
+/// step and the reason.
 Result<Schedule> replay(const Workload& workload, const Trace& trace, ReplayOn on = ReplayOn::kSameWorkload);
 
-/// The difference of two traces, one step a line: ` ` in both, `-` only in `from`, `+` only in `to`; a first line says when they
-/// belong to different workloads. Empty when they are equal.
+/// The difference of two traces, one step a line: ` ` in both, `-` only in `from`, `+` only in `to`; a first line says
+/// when they belong to different workloads. Empty when they are equal.
 std::string trace_diff(const Trace& from, const Trace& to);
 
 /// A C++ function `void NAME(tensmith::Schedule& s)` that makes the steps; needs `schedule/schedule.h`.

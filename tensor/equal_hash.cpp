@@ -16,7 +16,8 @@ auto dispatch(const Node& node, F&& fn) {
   using Var = VarNode;  // the class of kind kVar
   switch (node.kind) {
 #define TS_EXPR_KIND(Name) \
-  case NodeKind::k##Name: return fn(static_cast<const Name&>(node));
+  case NodeKind::k##Name:  \
+    return fn(static_cast<const Name&>(node));
 #define TS_STMT_KIND(Name) TS_EXPR_KIND(Name)
 #include "tensor/node_kinds.def"
 #undef TS_EXPR_KIND
@@ -68,7 +69,8 @@ class Comparer {
   bool same(const Stmt& a, const Stmt& b) { return same_nodes<StmtNode>(a, b); }
 
   bool same(const LoopFunction& a, const LoopFunction& b) {
-    if (a.buffers.size() != b.buffers.size() || a.scalars.size() != b.scalars.size() || a.outputs.size() != b.outputs.size() || a.attrs != b.attrs)
+    if (a.buffers.size() != b.buffers.size() || a.scalars.size() != b.scalars.size() ||
+        a.outputs.size() != b.outputs.size() || a.attrs != b.attrs)
       return false;
     for (size_t k = 0; k < a.scalars.size(); ++k) {
       if (a.scalars[k].dtype() != b.scalars[k].dtype()) return false;
@@ -89,7 +91,8 @@ class Comparer {
     if (!a || !b) return !a && !b;
     if (a.same_as(b) && pairs_.is_identity()) return true;
     if (a->kind != b->kind) return false;
-    return dispatch(*a, [&](const auto& x) { return same_node(x, static_cast<decltype(x)>(static_cast<const Node&>(*b))); });
+    return dispatch(
+        *a, [&](const auto& x) { return same_node(x, static_cast<decltype(x)>(static_cast<const Node&>(*b))); });
   }
 
   template <typename T>
@@ -100,10 +103,15 @@ class Comparer {
     return same_fields(a.fields(), b.fields(), std::make_index_sequence<std::tuple_size_v<decltype(a.fields())>>());
   }
   bool same_node(const VarNode& a, const VarNode& b) { return a.dtype == b.dtype && pairs_.match(&a, &b); }
-  bool same_node(const Let& a, const Let& b) { return a.dtype == b.dtype && same(a.value, b.value) && under(a.var, b.var, a.body, b.body); }
-  bool same_node(const LetStmt& a, const LetStmt& b) { return same(a.value, b.value) && under(a.var, b.var, a.body, b.body); }
+  bool same_node(const Let& a, const Let& b) {
+    return a.dtype == b.dtype && same(a.value, b.value) && under(a.var, b.var, a.body, b.body);
+  }
+  bool same_node(const LetStmt& a, const LetStmt& b) {
+    return same(a.value, b.value) && under(a.var, b.var, a.body, b.body);
+  }
   bool same_node(const For& a, const For& b) {
-    return a.for_kind == b.for_kind && a.attrs == b.attrs && same(a.min, b.min) && same(a.extent, b.extent) && under(a.var, b.var, a.body, b.body);
+    return a.for_kind == b.for_kind && a.attrs == b.attrs && same(a.min, b.min) && same(a.extent, b.extent) &&
+           under(a.var, b.var, a.body, b.body);
   }
   bool same_node(const Allocate& a, const Allocate& b) {
     if (!same_type(a.buffer, b.buffer)) return false;
@@ -123,7 +131,8 @@ class Comparer {
   }
 
   bool same_type(const Buffer& a, const Buffer& b) {
-    return a->dtype == b->dtype && a->scope == b->scope && a->alignment == b->alignment && same_field(a->shape, b->shape);
+    return a->dtype == b->dtype && a->scope == b->scope && a->alignment == b->alignment &&
+           same_field(a->shape, b->shape);
   }
 
   template <typename Tuple, size_t... k>
@@ -231,7 +240,8 @@ class Hasher {
     unbind(var.get(), old);
   }
 
-  // Bound objects count by their place among the open bindings, free ones by name (equal structures have the same free objects).
+  // Bound objects count by their place among the open bindings, free ones by name (equal structures have the same free
+  // objects).
   int64_t bind(const Shared* object) {
     const auto [it, fresh] = levels_.try_emplace(object, -1);
     return std::exchange(it->second, next_level_++);

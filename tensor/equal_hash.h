@@ -5,7 +5,8 @@
 
 namespace tensmith {
 
-/// Same structure; variables bound inside (loops, lets, allocations, parameters) match by position, free ones by identity.
+/// Same structure; variables bound inside (loops, lets, allocations, parameters) match by position, free ones by
+/// identity.
 bool equal(const Expr& a, const Expr& b);
 bool equal(const Stmt& a, const Stmt& b);
 /// Parameters match by position; names do not count.

@@ -1,18 +1,25 @@
 /// Expressions of the loop IR.
 ///
 /// Semantics, stated once for interpreter, simplifier and code generators:
-/// - Integers wrap modulo 2^n. Index arithmetic is 64-bit signed (`kInt64`) and may not overflow, so it may be reassociated.
-/// - `kFloorDiv`/`kFloorMod` round towards minus infinity and are what index arithmetic uses; `kTruncDiv`/`kTruncMod` truncate
-///   (ONNX integer Div, Mod fmod=1; the sign of TruncMod follows the dividend). Division of an integer by zero gives 0, and so
-///   does the remainder; INT_MIN / -1 wraps. `kDiv` is floating-point division.
-/// - NaN and infinity are kept. `kMin`, `kMax` propagate NaN from either side; min(-0, +0) may be either. Comparisons with NaN
+/// - Integers wrap modulo 2^n. Index arithmetic is 64-bit signed (`kInt64`) and may not overflow, so it may be
+/// reassociated.
+/// - `kFloorDiv`/`kFloorMod` round towards minus infinity and are what index arithmetic uses; `kTruncDiv`/`kTruncMod`
+/// truncate
+///   (ONNX integer Div, Mod fmod=1; the sign of TruncMod follows the dividend). Division of an integer by zero gives 0,
+///   and so does the remainder; INT_MIN / -1 wraps. `kDiv` is floating-point division.
+/// - NaN and infinity are kept. `kMin`, `kMax` propagate NaN from either side; min(-0, +0) may be either. Comparisons
+/// with NaN
 ///   are false except kNE.
-/// - Float to integer casts truncate, saturate, and map NaN to 0. Integer casts wrap. Anything to bool is `!= 0`; bool to number is 0 or 1.
+/// - Float to integer casts truncate, saturate, and map NaN to 0. Integer casts wrap. Anything to bool is `!= 0`; bool
+/// to number is 0 or 1.
 ///   Float to a narrower float rounds to nearest even.
 /// - Nothing is reassociated outside a reduction. a*b+c may be contracted to an FMA unless switched off.
-/// - Children may be evaluated in any order, and not at all when the result does not need them: the branch of a Select that is
-///   not taken need not be in bounds. All other loads must be in bounds; reading outside a buffer is undefined and refused by the verifier.
-/// - Shifts: `kShr` is arithmetic for signed types, logical for unsigned; a count >= the width gives 0 (or -1 for negative signed kShr).
+/// - Children may be evaluated in any order, and not at all when the result does not need them: the branch of a Select
+/// that is
+///   not taken need not be in bounds. All other loads must be in bounds; reading outside a buffer is undefined and
+///   refused by the verifier.
+/// - Shifts: `kShr` is arithmetic for signed types, logical for unsigned; a count >= the width gives 0 (or -1 for
+/// negative signed kShr).
 /// - Vector operations work lane by lane; both operands have the same lanes (constructors broadcast a scalar operand).
 #pragma once
 
@@ -36,7 +43,7 @@ class Expr : public Ref<ExprNode> {
   Expr() = default;
   Expr(const ExprNode* node) : Ref(node) {}  // NOLINT: implicit by design
   /// An index constant (kInt64).
-  Expr(int64_t value);  // NOLINT
+  Expr(int64_t value);                                    // NOLINT
   Expr(int value) : Expr(static_cast<int64_t>(value)) {}  // NOLINT
 
   DType dtype() const;
@@ -62,8 +69,8 @@ const T* Expr::as() const {
 /// A buffer as an object: identity counts, the name only serves printing.
 using Buffer = Ref<BufferNode>;
 
-/// The base that ties a node class to its kind. Each class lists its children and plain fields once in `fields()`; walking,
-/// rebuilding, equality, hashing and printing derive from that.
+/// The base that ties a node class to its kind. Each class lists its children and plain fields once in `fields()`;
+/// walking, rebuilding, equality, hashing and printing derive from that.
 template <NodeKind kind_value>
 class ExprOf : public ExprNode {
  public:
@@ -122,9 +129,27 @@ struct Cast : ExprOf<NodeKind::kCast> {
 };
 
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul, kDiv, kFloorDiv, kFloorMod, kTruncDiv, kTruncMod, kMin, kMax,
-  kAnd, kOr, kXor, kShl, kShr,  // kAnd, kOr, kXor: bitwise on integers, logical on bool
-  kEQ, kNE, kLT, kLE, kGT, kGE,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,
+  kFloorMod,
+  kTruncDiv,
+  kTruncMod,
+  kMin,
+  kMax,
+  kAnd,
+  kOr,
+  kXor,
+  kShl,
+  kShr,  // kAnd, kOr, kXor: bitwise on integers, logical on bool
+  kEQ,
+  kNE,
+  kLT,
+  kLE,
+  kGT,
+  kGE,
 };
 inline bool is_compare(BinaryOp op) { return op >= BinaryOp::kEQ; }
 
@@ -157,12 +182,13 @@ struct Select : ExprOf<NodeKind::kSelect> {
   auto fields() const { return std::tie(cond, a, b); }
 
  private:
-  Select(DType dtype, Expr cond, Expr a, Expr b) : ExprOf(dtype), cond(std::move(cond)), a(std::move(a)), b(std::move(b)) {}
+  Select(DType dtype, Expr cond, Expr a, Expr b)
+      : ExprOf(dtype), cond(std::move(cond)), a(std::move(a)), b(std::move(b)) {}
 };
 
-/// A read. Before flattening there is one index per dimension, afterwards one flat element index. An index that is a vector
-/// (Ramp, or any int64 vector: a gather) makes a vector load. `predicate` (bool, same lanes) may be null: all lanes; lanes that
-/// are off are not read and give 0.
+/// A read. Before flattening there is one index per dimension, afterwards one flat element index. An index that is a
+/// vector (Ramp, or any int64 vector: a gather) makes a vector load. `predicate` (bool, same lanes) may be null: all
+/// lanes; lanes that are off are not read and give 0.
 struct Load : ExprOf<NodeKind::kLoad> {
   static Expr make(Buffer buffer, std::vector<Expr> indices, Expr predicate = {});
   const Buffer buffer;
@@ -183,7 +209,8 @@ struct Ramp : ExprOf<NodeKind::kRamp> {
   auto fields() const { return std::tie(base, stride, lanes); }
 
  private:
-  Ramp(DType dtype, Expr base, Expr stride, int lanes) : ExprOf(dtype), base(std::move(base)), stride(std::move(stride)), lanes(lanes) {}
+  Ramp(DType dtype, Expr base, Expr stride, int lanes)
+      : ExprOf(dtype), base(std::move(base)), stride(std::move(stride)), lanes(lanes) {}
 };
 
 /// A scalar in every lane.
@@ -206,7 +233,8 @@ struct Let : ExprOf<NodeKind::kLet> {
   auto fields() const { return std::tie(var, value, body); }
 
  private:
-  Let(Var var, Expr value, Expr body) : ExprOf(body.dtype()), var(std::move(var)), value(std::move(value)), body(std::move(body)) {}
+  Let(Var var, Expr value, Expr body)
+      : ExprOf(body.dtype()), var(std::move(var)), value(std::move(value)), body(std::move(body)) {}
 };
 
 /// The functions that expressions may call; one line each in intrinsics.def.
@@ -262,7 +290,8 @@ class BufferNode : public Shared {
 };
 
 /// Shapes: `shape` in elements, row-major and dense; alignment in bytes of the first element.
-Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope = Scope::kGlobal, int alignment = 64);
+Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope = Scope::kGlobal,
+                   int alignment = 64);
 /// The product of the shape.
 Expr num_elements(const Buffer& buffer);
 /// A read of a buffer: `load(b, {i, j})`.
@@ -282,9 +311,9 @@ Expr make_bool(bool value, int lanes = 1);
 Expr min_value(DType dtype);
 Expr max_value(DType dtype);
 
-/// Operators make nodes and fold constants where that is exact and obvious (int op int, x+0, x*1, x*0 for integers), so that index
-/// expressions stay readable; everything else is the simplifier's work.
-/// Errors: InternalError when types differ; an integer literal beside a float expression is converted.
+/// Operators make nodes and fold constants where that is exact and obvious (int op int, x+0, x*1, x*0 for integers), so
+/// that index expressions stay readable; everything else is the simplifier's work. Errors: InternalError when types
+/// differ; an integer literal beside a float expression is converted.
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);

@@ -11,8 +11,8 @@ namespace {
 
 using interp::Cell;
 
-Result<void> run(const LoopProgram& program, const std::vector<InterpValue*>& buffers, std::span<const int64_t> scalars, InterpFloat mode,
-                 int64_t max_steps) {
+Result<void> run(const LoopProgram& program, const std::vector<InterpValue*>& buffers, std::span<const int64_t> scalars,
+                 InterpFloat mode, int64_t max_steps) {
   if (program.functions.empty()) return Failure{"interp-arguments", "program: expected a function, got none"};
   const LoopFunction& f = program.functions.back();
   const auto refuse = [&](const std::string& message) { return Failure{"interp-arguments", f.name + ": " + message}; };
@@ -26,10 +26,12 @@ Result<void> run(const LoopProgram& program, const std::vector<InterpValue*>& bu
   for (size_t k = 0; k < buffers.size(); ++k) {
     const DType type = f.buffers[k]->dtype;
     if (!buffers[k] || buffers[k]->dtype != type)
-      return refuse("expected a buffer of " + to_string(type) + " for " + f.buffers[k]->name + ", got " + (buffers[k] ? to_string(buffers[k]->dtype) : "none"));
+      return refuse("expected a buffer of " + to_string(type) + " for " + f.buffers[k]->name + ", got " +
+                    (buffers[k] ? to_string(buffers[k]->dtype) : "none"));
     interp::Memory memory;
     memory.dtype = type;
-    memory.base = reinterpret_cast<Cell*>(type.is_float() ? static_cast<void*>(buffers[k]->f.data()) : static_cast<void*>(buffers[k]->i.data()));
+    memory.base = reinterpret_cast<Cell*>(type.is_float() ? static_cast<void*>(buffers[k]->f.data())
+                                                          : static_cast<void*>(buffers[k]->i.data()));
     memory.cells = static_cast<int64_t>(type.is_float() ? buffers[k]->f.size() : buffers[k]->i.size());
     Cell handle;
     handle.i = interp::Machine::handle(machine.add_memory(std::move(memory)), 0);
@@ -49,8 +51,8 @@ Result<void> run(const LoopProgram& program, const std::vector<InterpValue*>& bu
 
 }  // namespace
 
-Result<void> interpret(const LoopProgram& program, std::vector<InterpValue*> buffers, std::span<const int64_t> scalars, InterpFloat mode,
-                       int64_t max_steps) {
+Result<void> interpret(const LoopProgram& program, std::vector<InterpValue*> buffers, std::span<const int64_t> scalars,
+                       InterpFloat mode, int64_t max_steps) {
   try {
     return run(program, buffers, scalars, mode, max_steps);
   } catch (const interp::Malformed& error) {
@@ -58,8 +60,8 @@ Result<void> interpret(const LoopProgram& program, std::vector<InterpValue*> buf
   }
 }
 
-Result<void> interpret(const LoopFunction& function, std::vector<InterpValue*> buffers, std::span<const int64_t> scalars, InterpFloat mode,
-                       int64_t max_steps) {
+Result<void> interpret(const LoopFunction& function, std::vector<InterpValue*> buffers,
+                       std::span<const int64_t> scalars, InterpFloat mode, int64_t max_steps) {
   return interpret(LoopProgram{{function}}, std::move(buffers), scalars, mode, max_steps);
 }
 

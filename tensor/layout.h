@@ -1,4 +1,5 @@
-/// How the elements of a logical tensor lie in memory: blocks, permutations, halos. Layouts never change what is computed.
+/// How the elements of a logical tensor lie in memory: blocks, permutations, halos. Layouts never change what is
+/// computed.
 #pragma once
 
 #include <string>
@@ -18,19 +19,21 @@ struct LayoutDim {
   friend bool operator==(const LayoutDim&, const LayoutDim&) = default;
 };
 
-/// A mapping from logical indices to the indices of a dense row-major physical buffer. The default is the logical order itself.
-/// Where a block size does not divide an extent, the physical buffer is padded; what the padding holds is undefined unless
-/// the writer says otherwise.
+/// A mapping from logical indices to the indices of a dense row-major physical buffer. The default is the logical order
+/// itself. Where a block size does not divide an extent, the physical buffer is padded; what the padding holds is
+/// undefined unless the writer says otherwise.
 class Layout {
  public:
   Layout() = default;
-  /// Text form: physical dims separated by commas, each `d`, `d/f`, `d%f` or `d/f%m` over logical dim numbers, then optionally
+  /// Text form: physical dims separated by commas, each `d`, `d/f`, `d%f` or `d/f%m` over logical dim numbers, then
+  /// optionally
   /// `;halo d:before+after` per padded dim: `0,1/16,2,3,1%16;halo 2:1+1`.
   static Result<Layout> parse(std::string_view text, int rank);
   static Layout row_major(int rank);
   /// A permutation: physical dim k is logical dim order[k].
   static Layout permuted(const std::vector<int>& order);
-  /// A permutation whose dim `dim` is split: `dim / block` stands at its place in `order`, `dim % block` becomes the last dim.
+  /// A permutation whose dim `dim` is split: `dim / block` stands at its place in `order`, `dim % block` becomes the
+  /// last dim.
   static Layout blocked(const std::vector<int>& order, int dim, int64_t block);
 
   Layout(std::vector<LayoutDim> dims, std::vector<int64_t> before, std::vector<int64_t> after);

@@ -44,12 +44,13 @@ int64_t Parser::integer(const char* what, int64_t low, int64_t high) {
   const Token& token = current();
   uint64_t magnitude = 0;
   const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), magnitude);
-  const bool whole = token.kind == TokenKind::kNumber && error == std::errc() && end == token.text.data() + token.text.size();
+  const bool whole =
+      token.kind == TokenKind::kNumber && error == std::errc() && end == token.text.data() + token.text.size();
   const uint64_t limit = negative ? uint64_t{1} << 63 : INT64_MAX;
   const auto value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
   if (!whole || magnitude > limit || value < low || value > high)
-    fail_at(start, "expected ", what, " from ", low, " to ", high, ", got ",
-                       negative ? "-" : "", token.kind == TokenKind::kEnd ? "the end of the text" : token.text);
+    fail_at(start, "expected ", what, " from ", low, " to ", high, ", got ", negative ? "-" : "",
+            token.kind == TokenKind::kEnd ? "the end of the text" : token.text);
   next();
   return value;
 }
@@ -161,7 +162,8 @@ LoopFunction Parser::function() {
       const Token& start = current();
       const std::string name = new_name("an output");
       const Object* object = find(name);
-      if (!object || !std::holds_alternative<Buffer>(*object)) fail_at(start, "expected a buffer parameter as output, got '", name, "'");
+      if (!object || !std::holds_alternative<Buffer>(*object))
+        fail_at(start, "expected a buffer parameter as output, got '", name, "'");
       f.outputs.push_back(std::get<Buffer>(*object));
     } while (accept(","));
   }
@@ -184,7 +186,8 @@ auto parse(std::string_view text, F&& read) -> Result<decltype(read(std::declval
     parser.expect_end();
     return result;
   } catch (const text::SyntaxError& error) {
-    return Failure{"parse-error", "line " + std::to_string(error.position.line) + ", column " + std::to_string(error.position.column) + ": " + error.message};
+    return Failure{"parse-error", "line " + std::to_string(error.position.line) + ", column " +
+                                      std::to_string(error.position.column) + ": " + error.message};
   }
 }
 

@@ -16,16 +16,17 @@ struct Infix {
 };
 // `&` and `|` have one meaning on bools and integers; `&&` and `||` are the bools' own form with a lower precedence.
 constexpr Infix kInfix[] = {
-    {"||", BinaryOp::kOr, 1},       {"&&", BinaryOp::kAnd, 2},      {"==", BinaryOp::kEQ, 3},  {"!=", BinaryOp::kNE, 3},
-    {"<", BinaryOp::kLT, 3},        {"<=", BinaryOp::kLE, 3},       {">", BinaryOp::kGT, 3},   {">=", BinaryOp::kGE, 3},
-    {"|", BinaryOp::kOr, 4},        {"^", BinaryOp::kXor, 5},       {"&", BinaryOp::kAnd, 6},  {"<<", BinaryOp::kShl, 7},
-    {">>", BinaryOp::kShr, 7},      {"+", BinaryOp::kAdd, 8},       {"-", BinaryOp::kSub, 8},  {"*", BinaryOp::kMul, 9},
-    {"/", BinaryOp::kDiv, 9},       {"//", BinaryOp::kFloorDiv, 9}, {"%", BinaryOp::kFloorMod, 9},
+    {"||", BinaryOp::kOr, 1},  {"&&", BinaryOp::kAnd, 2},      {"==", BinaryOp::kEQ, 3},      {"!=", BinaryOp::kNE, 3},
+    {"<", BinaryOp::kLT, 3},   {"<=", BinaryOp::kLE, 3},       {">", BinaryOp::kGT, 3},       {">=", BinaryOp::kGE, 3},
+    {"|", BinaryOp::kOr, 4},   {"^", BinaryOp::kXor, 5},       {"&", BinaryOp::kAnd, 6},      {"<<", BinaryOp::kShl, 7},
+    {">>", BinaryOp::kShr, 7}, {"+", BinaryOp::kAdd, 8},       {"-", BinaryOp::kSub, 8},      {"*", BinaryOp::kMul, 9},
+    {"/", BinaryOp::kDiv, 9},  {"//", BinaryOp::kFloorDiv, 9}, {"%", BinaryOp::kFloorMod, 9},
 };
 
 const Infix* infix_of(const Token& token) {
   if (token.kind != TokenKind::kSign) return nullptr;
-  const auto* it = std::find_if(std::begin(kInfix), std::end(kInfix), [&](const Infix& infix) { return infix.sign == token.text; });
+  const auto* it =
+      std::find_if(std::begin(kInfix), std::end(kInfix), [&](const Infix& infix) { return infix.sign == token.text; });
   return it == std::end(kInfix) ? nullptr : it;
 }
 
@@ -63,7 +64,9 @@ Expr Parser::number_or_null(const Parsed& number, DType type) {
     uint64_t magnitude = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude);
     if (error != std::errc() || end != digits.data() + digits.size()) return {};
-    const uint64_t highest = type.bits == 64 && type.is_uint() ? UINT64_MAX : (uint64_t{1} << (type.is_int() ? type.bits - 1 : type.bits)) - 1;
+    const uint64_t highest = type.bits == 64 && type.is_uint()
+                                 ? UINT64_MAX
+                                 : (uint64_t{1} << (type.is_int() ? type.bits - 1 : type.bits)) - 1;
     if (number.negative ? !type.is_int() || magnitude > highest + 1 : magnitude > highest) return {};
     return IntImm::make(type, static_cast<int64_t>(number.negative ? 0 - magnitude : magnitude));
   }
@@ -77,7 +80,8 @@ Expr Parser::number_or_null(const Parsed& number, DType type) {
     // Narrow types are read as f32: their shortest text is one among floats, and two roundings could differ from one.
     const char *first = digits.data(), *last = first + digits.size();
     float narrow = 0;
-    const auto [end, error] = type.bits == 64 ? std::from_chars(first, last, value) : std::from_chars(first, last, narrow);
+    const auto [end, error] =
+        type.bits == 64 ? std::from_chars(first, last, value) : std::from_chars(first, last, narrow);
     if (error != std::errc() || end != last) return {};
     if (type.bits != 64) value = static_cast<double>(narrow);
   }
@@ -106,8 +110,7 @@ Parser::Parsed Parser::binary(const Token& sign, BinaryOp op, Parsed a, Parsed b
   const DType x = a.expr.dtype(), y = b.expr.dtype();
   if (x.element() != y.element() || (x.lanes != y.lanes && x.lanes != 1 && y.lanes != 1))
     fail_at(sign, "expected operands of one type for '", sign.text, "', got ", x, " and ", y);
-  if (const char* types = refused(op, x))
-    fail_at(sign, "expected ", types, " for '", sign.text, "', got ", x);
+  if (const char* types = refused(op, x)) fail_at(sign, "expected ", types, " for '", sign.text, "', got ", x);
   const int depth = std::max(a.depth, b.depth) + (x.lanes == y.lanes ? 1 : 2);
   return made(sign, Binary::make(op, std::move(a.expr), std::move(b.expr)), depth);
 }
@@ -133,7 +136,8 @@ Parser::Parsed Parser::unary() {
   if (is("-")) {
     const Token& sign = next();
     if (current().kind == TokenKind::kNumber) return number(/*negative=*/true);
-    if (current().kind == TokenKind::kWord && (current().text.starts_with("inf") || current().text.starts_with("nan")) && is_reserved(current().text))
+    if (current().kind == TokenKind::kWord &&
+        (current().text.starts_with("inf") || current().text.starts_with("nan")) && is_reserved(current().text))
       return special_float(next(), /*negative=*/true);
     fail_at(sign, "expected a number behind '-' (write 0 - x for other values), got ", current());
   }
@@ -194,7 +198,8 @@ Parser::Parsed Parser::special_float(const Token& token, bool negative) {
   if (!parsed.bare) {
     const Result<DType> suffix = parse_dtype(token.text.substr(4));
     if (!suffix.ok() || !suffix->is_float() || !suffix->is_scalar())
-      fail_at(token, "expected a scalar float type behind '", token.text.substr(0, 4), "', got '", token.text.substr(4), "'");
+      fail_at(token, "expected a scalar float type behind '", token.text.substr(0, 4), "', got '", token.text.substr(4),
+              "'");
     type = *suffix;
   }
   parsed.expr = constant(parsed, type);
@@ -241,7 +246,8 @@ Parser::Parsed Parser::let_expression() {
   Parsed body = expression();
   unbind(name);
   expect(")");
-  return made(start, Let::make(var, std::move(value.expr), std::move(body.expr)), std::max(value.depth, body.depth) + 2);
+  return made(start, Let::make(var, std::move(value.expr), std::move(body.expr)),
+              std::max(value.depth, body.depth) + 2);
 }
 
 std::vector<Parser::Parsed> Parser::arguments() {
@@ -286,7 +292,8 @@ Parser::Parsed Parser::ramp_call(const Token& start) {
   const DType a = base.expr.dtype(), b = stride.expr.dtype();
   if (a != b || !a.is_scalar() || !a.is_integral())
     fail_at(start, "expected two scalar integers of one type for 'ramp', got ", a, " and ", b);
-  return made(start, Ramp::make(std::move(base.expr), std::move(stride.expr), lanes), std::max(base.depth, stride.depth) + 1);
+  return made(start, Ramp::make(std::move(base.expr), std::move(stride.expr), lanes),
+              std::max(base.depth, stride.depth) + 1);
 }
 
 Parser::Parsed Parser::broadcast_call(const Token& start) {
@@ -326,7 +333,8 @@ Parser::Parsed Parser::intrinsic_call(const Token& start, Intrinsic id) {
   if (!type) type = implied_call_type(id, args);
   if (!type) fail_at(start, "expected a type behind '", name, "', as in ", name, ":i32, got none");
   if (type->lanes > kMaxLanes) fail_at(start, "expected at most ", kMaxLanes, " lanes, got ", type->lanes);
-  if (id == Intrinsic::kExtern) return made(start, Call::make_extern(*type, std::move(symbol), std::move(args)), depth + 1);
+  if (id == Intrinsic::kExtern)
+    return made(start, Call::make_extern(*type, std::move(symbol), std::move(args)), depth + 1);
   return made(start, Call::make(*type, id, std::move(args)), depth + 1);
 }
 
@@ -361,7 +369,7 @@ Parser::Access Parser::access(const Buffer& buffer) {
   // One flat index, or one a dimension.
   if (result.indices.size() != buffer->shape.size() && result.indices.size() != 1)
     fail_at(start, "expected ", buffer->shape.size(), " indices (or a flat one) into ", buffer->name, ", got ",
-                       result.indices.size());
+            result.indices.size());
   return result;
 }
 

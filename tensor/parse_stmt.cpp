@@ -18,7 +18,8 @@ Stmt Parser::block() {
 
 Stmt Parser::items() {
   const Deeper deeper(*this);
-  // A let or an allocation takes all that follows; they are kept on a stack here, since a long function has too many for recursion.
+  // A let or an allocation takes all that follows; they are kept on a stack here, since a long function has too many
+  // for recursion.
   struct Open {
     std::string name;
     Object object;
@@ -33,7 +34,8 @@ Stmt Parser::items() {
       if (Stmt s = statement()) stmts.push_back(std::move(s));
       continue;
     }
-    if (++open_lets_ > kMaxOpenLets) fail_at(start, "expected at most ", kMaxOpenLets, " lets and allocations in one scope, got more");
+    if (++open_lets_ > kMaxOpenLets)
+      fail_at(start, "expected at most ", kMaxOpenLets, " lets and allocations in one scope, got more");
     Open open;
     if (accept_word("let")) {
       open.name = new_name("a variable");
@@ -42,7 +44,8 @@ Stmt Parser::items() {
       expect("=");
       Parsed value = expression();
       if (value.bare && type) value.expr = Broadcast::make(constant(value, type->element()), type->lanes);
-      if (type && value.expr.dtype() != *type) fail_at(start, "expected a value of ", *type, ", got ", value.expr.dtype());
+      if (type && value.expr.dtype() != *type)
+        fail_at(start, "expected a value of ", *type, ", got ", value.expr.dtype());
       open.value = std::move(value.expr);
       open.object = Var(open.name, open.value.dtype());
     } else {
@@ -113,7 +116,8 @@ Stmt Parser::if_statement() {
 Stmt Parser::store() {
   const Token& start = next();
   const Object* object = find(start.text);
-  if (!object || !std::holds_alternative<Buffer>(*object)) fail_at(start, "expected a statement or a buffer in scope, got '", start.text, "'");
+  if (!object || !std::holds_alternative<Buffer>(*object))
+    fail_at(start, "expected a statement or a buffer in scope, got '", start.text, "'");
   const Buffer buffer = std::get<Buffer>(*object);
   Access place = access(buffer);
   expect("=");
@@ -122,7 +126,8 @@ Stmt Parser::store() {
   const DType type = value.expr.dtype();
   const int lanes = std::max<int>(place.lanes, type.lanes);
   if (type.element() != buffer->dtype || (type.lanes != 1 && place.lanes != 1 && type.lanes != place.lanes))
-    fail_at(start, "expected a value of ", buffer->dtype.with_lanes(place.lanes), " for ", buffer->name, ", got ", type);
+    fail_at(start, "expected a value of ", buffer->dtype.with_lanes(place.lanes), " for ", buffer->name, ", got ",
+            type);
   if (place.predicate.get() && place.predicate.dtype().lanes != lanes)
     fail_at(start, "expected a predicate of ", lanes, " lanes, got ", place.predicate.dtype());
   return Store::make(buffer, std::move(place.indices), std::move(value.expr), std::move(place.predicate));
@@ -149,7 +154,8 @@ Attrs Parser::attrs() {
     std::string key = word_or_string("an attribute");
     expect("=");
     const int64_t value = integer("an attribute value", INT64_MIN, INT64_MAX);
-    if (!result.emplace(std::move(key), value).second) fail_at(start, "expected each attribute once, got '", start.text, "' again");
+    if (!result.emplace(std::move(key), value).second)
+      fail_at(start, "expected each attribute once, got '", start.text, "' again");
   } while (accept(","));
   expect(")");
   return result;

@@ -107,9 +107,7 @@ void Printer::expr(const Expr& e, int precedence) {
       if (parens) out_ += ")";
       return;
     }
-    case NodeKind::kNot:
-      out_ += e.dtype().is_bool() ? "!" : "~";
-      return expr(e.as<Not>()->value, kUnaryPrecedence);
+    case NodeKind::kNot: out_ += e.dtype().is_bool() ? "!" : "~"; return expr(e.as<Not>()->value, kUnaryPrecedence);
     case NodeKind::kSelect: {
       const auto& node = *e.as<Select>();
       out_ += "select(";
@@ -144,7 +142,8 @@ void Printer::expr(const Expr& e, int precedence) {
       out_ += "(let ";
       std::string value = detached([&] { typed_value(node.value, node.var.dtype()); });
       std::string previous = names_.bind(node.var.get(), node.var.name());
-      out_ += names_.name(node.var.get(), node.var.name()) + ": " + to_string(node.var.dtype()) + " = " + value + " in ";
+      out_ +=
+          names_.name(node.var.get(), node.var.name()) + ": " + to_string(node.var.dtype()) + " = " + value + " in ";
       expr(node.body);
       out_ += ")";
       names_.unbind(node.var.get(), std::move(previous));
@@ -211,7 +210,8 @@ void Printer::if_chain(const If& node) {
 
 void Printer::stmt(const Stmt& s, bool last) {
   if (!s) return;
-  // A let or an allocation reaches to the end of the surrounding braces, so it gets braces of its own unless it comes last.
+  // A let or an allocation reaches to the end of the surrounding braces, so it gets braces of its own unless it comes
+  // last.
   if (!last && (s.as<LetStmt>() || s.as<Allocate>())) {
     line("{\n");
     ++indent_;
@@ -327,7 +327,9 @@ void Printer::function(const LoopFunction& f) {
   out_ += "\n";
 }
 
-std::string_view Printer::intrinsic_word(Intrinsic id) { return id == Intrinsic::kExtern ? "extern" : intrinsic_info(id).name; }
+std::string_view Printer::intrinsic_word(Intrinsic id) {
+  return id == Intrinsic::kExtern ? "extern" : intrinsic_info(id).name;
+}
 
 }  // namespace text
 

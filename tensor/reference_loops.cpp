@@ -16,7 +16,8 @@ std::vector<Expr> vars_of(const std::vector<Axis>& axes) {
 }
 
 Stmt loops_over(const std::vector<Axis>& axes, Stmt body) {
-  for (size_t k = axes.size(); k-- > 0;) body = For::make(axes[k].var, 0, axes[k].extent, ForKind::kSerial, std::move(body));
+  for (size_t k = axes.size(); k-- > 0;)
+    body = For::make(axes[k].var, 0, axes[k].extent, ForKind::kSerial, std::move(body));
   return body;
 }
 
@@ -34,8 +35,10 @@ Stmt accumulate(const StageNode& stage, const std::vector<Expr>& indices) {
   const Reducer& reducer = *stage.reducer;
   const size_t count = stage.outputs.size();
   // A single value that uses each operand at most once needs no lets, so that a sum reads C[i] = C[i] + A[i] * B[i].
-  if (count == 1 && count_uses(reducer.combined[0], reducer.lhs[0]) <= 1 && count_uses(reducer.combined[0], reducer.rhs[0]) <= 1) {
-    const VarMap map = {{reducer.lhs[0].operator->(), load(stage.outputs[0], indices)}, {reducer.rhs[0].operator->(), stage.bodies[0]}};
+  if (count == 1 && count_uses(reducer.combined[0], reducer.lhs[0]) <= 1 &&
+      count_uses(reducer.combined[0], reducer.rhs[0]) <= 1) {
+    const VarMap map = {{reducer.lhs[0].operator->(), load(stage.outputs[0], indices)},
+                        {reducer.rhs[0].operator->(), stage.bodies[0]}};
     return Store::make(stage.outputs[0], indices, substitute(reducer.combined[0], map));
   }
   // All values are read before any is written. Fresh variables, since stages may share a reducer.
@@ -50,7 +53,8 @@ Stmt accumulate(const StageNode& stage, const std::vector<Expr>& indices) {
     map[reducer.rhs[k].operator->()] = lets.back().first;
   }
   std::vector<Stmt> stores;
-  for (size_t k = 0; k < count; ++k) stores.push_back(Store::make(stage.outputs[k], indices, substitute(reducer.combined[k], map)));
+  for (size_t k = 0; k < count; ++k)
+    stores.push_back(Store::make(stage.outputs[k], indices, substitute(reducer.combined[k], map)));
   Stmt body = Block::make(std::move(stores));
   for (size_t k = lets.size(); k-- > 0;) body = LetStmt::make(lets[k].first, lets[k].second, std::move(body));
   return body;
@@ -61,7 +65,8 @@ Stmt stage_loops(const StageNode& stage) {
   const std::vector<Expr> indices = vars_of(stage.axes);
   std::vector<Stmt> stmts;
   if (!stage.reducer) {
-    for (size_t k = 0; k < stage.outputs.size(); ++k) stmts.push_back(Store::make(stage.outputs[k], indices, stage.bodies[k]));
+    for (size_t k = 0; k < stage.outputs.size(); ++k)
+      stmts.push_back(Store::make(stage.outputs[k], indices, stage.bodies[k]));
     return loops_over(stage.axes, Block::make(std::move(stmts)));
   }
   const std::vector<Expr>& start = stage.initial.empty() ? stage.reducer->identity : stage.initial;

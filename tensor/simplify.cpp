@@ -30,7 +30,8 @@ Interval bounds_of(const Expr& e, const RangeMap& ranges, const Facts& facts) {
   std::vector<std::pair<const VarNode*, Interval>> ordered(ranges.begin(), ranges.end());
   // The map's order depends on addresses; the result must not.
   std::sort(ordered.begin(), ordered.end(), [&](const auto& a, const auto& b) {
-    return std::make_pair(facts.order(a.first), std::string_view(a.first->name)) < std::make_pair(facts.order(b.first), std::string_view(b.first->name));
+    return std::make_pair(facts.order(a.first), std::string_view(a.first->name)) <
+           std::make_pair(facts.order(b.first), std::string_view(b.first->name));
   });
   SymbolicBounds bounds(engine);
   for (const auto& [var, interval] : ordered) engine.declare(var);

@@ -14,11 +14,12 @@ struct VarFacts {
   int64_t modulus = 1, remainder = 0;
 };
 
-/// Facts about the surroundings of an expression. The order in which variables are introduced is the order of terms in sums
-/// (outer loops first), after free variables.
+/// Facts about the surroundings of an expression. The order in which variables are introduced is the order of terms in
+/// sums (outer loops first), after free variables.
 class Facts {
  public:
-  /// The variable runs over [min, min + extent), both possibly symbolic: they are evaluated with the facts already known.
+  /// The variable runs over [min, min + extent), both possibly symbolic: they are evaluated with the facts already
+  /// known.
   void set_range(const Var& var, const Expr& min, const Expr& extent);
   void set(const Var& var, VarFacts facts) { entry(var).facts = facts; }
   /// The variable equals an expression over other variables (a let).
@@ -47,15 +48,15 @@ class Facts {
   std::vector<Expr> assumptions_;
 };
 
-/// An equivalent expression in canonical form: sums of products with constants folded, div/mod split and cancelled where
-/// provable, selects and comparisons decided where provable. Never changes floating-point results (only exact float rules:
-/// constant folding of one operation, x*1, x/2^k as a product, select of equal branches). Idempotent. Integer index arithmetic
-/// (kInt64) is reassociated; other integers, and kInt64 data that may wrap (loads), only by rules that hold under wrap-around.
-/// Cost: about 0.3 us a distinct node; shared nodes count once.
+/// An equivalent expression in canonical form: sums of products with constants folded, div/mod split and cancelled
+/// where provable, selects and comparisons decided where provable. Never changes floating-point results (only exact
+/// float rules: constant folding of one operation, x*1, x/2^k as a product, select of equal branches). Idempotent.
+/// Integer index arithmetic (kInt64) is reassociated; other integers, and kInt64 data that may wrap (loads), only by
+/// rules that hold under wrap-around. Cost: about 0.3 us a distinct node; shared nodes count once.
 Expr simplify(const Expr& e, const Facts& facts = {});
-/// Also drops loops and branches that provably never run, replaces loops of extent 1 by their body, folds conditions, drops
-/// lets that are not used and puts constants and variables in their place. Loop ranges, conditions and assertions count as
-/// facts where they hold.
+/// Also drops loops and branches that provably never run, replaces loops of extent 1 by their body, folds conditions,
+/// drops lets that are not used and puts constants and variables in their place. Loop ranges, conditions and assertions
+/// count as facts where they hold.
 Stmt simplify(const Stmt& s, const Facts& facts = {});
 
 /// Whether a bool expression provably holds.
@@ -67,9 +68,9 @@ VarFacts constant_bounds(const Expr& e, const Facts& facts = {});
 struct Interval {
   Expr lo, hi;
 };
-/// Bounds of an integer expression when each variable of `ranges` runs over its interval (whose ends may use other variables);
-/// variables without a range stay as they are. Null ends: unknown. The bounds are attained for affine expressions.
-/// For Select: the union of both branches. For Load and others: unknown unless the dtype bounds it.
+/// Bounds of an integer expression when each variable of `ranges` runs over its interval (whose ends may use other
+/// variables); variables without a range stay as they are. Null ends: unknown. The bounds are attained for affine
+/// expressions. For Select: the union of both branches. For Load and others: unknown unless the dtype bounds it.
 using RangeMap = std::unordered_map<const VarNode*, Interval>;
 Interval bounds_of(const Expr& e, const RangeMap& ranges, const Facts& facts = {});
 

@@ -40,7 +40,8 @@ enum class ForKind : uint8_t {
   kUnrolled,    ///< becomes copies of the body; constant extent
 };
 
-/// Hints on a loop that lowering or code generation reads, e.g. {"unroll_factor", 4}. Ordered, since output depends on the order.
+/// Hints on a loop that lowering or code generation reads, e.g. {"unroll_factor", 4}. Ordered, since output depends on
+/// the order.
 using Attrs = std::map<std::string, int64_t>;
 
 /// `for var in [min, min + extent)`, var is kInt64; a negative extent runs zero times.
@@ -55,7 +56,12 @@ struct For : StmtOf<NodeKind::kFor> {
 
  private:
   For(Var var, Expr min, Expr extent, ForKind kind, Stmt body, Attrs attrs)
-      : var(std::move(var)), min(std::move(min)), extent(std::move(extent)), for_kind(kind), body(std::move(body)), attrs(std::move(attrs)) {}
+      : var(std::move(var)),
+        min(std::move(min)),
+        extent(std::move(extent)),
+        for_kind(kind),
+        body(std::move(body)),
+        attrs(std::move(attrs)) {}
 };
 
 /// Repeats while the condition, evaluated before each turn, holds.
@@ -77,7 +83,8 @@ struct If : StmtOf<NodeKind::kIf> {
   auto fields() const { return std::tie(cond, then, otherwise); }
 
  private:
-  If(Expr cond, Stmt then, Stmt otherwise) : cond(std::move(cond)), then(std::move(then)), otherwise(std::move(otherwise)) {}
+  If(Expr cond, Stmt then, Stmt otherwise)
+      : cond(std::move(cond)), then(std::move(then)), otherwise(std::move(otherwise)) {}
 };
 
 /// `body` with `var` standing for `value`, evaluated once.
@@ -103,7 +110,10 @@ struct Store : StmtOf<NodeKind::kStore> {
 
  private:
   Store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr predicate)
-      : buffer(std::move(buffer)), indices(std::move(indices)), value(std::move(value)), predicate(std::move(predicate)) {}
+      : buffer(std::move(buffer)),
+        indices(std::move(indices)),
+        value(std::move(value)),
+        predicate(std::move(predicate)) {}
 };
 
 /// Statements one after the other; never nested, never with fewer than two.
@@ -156,9 +166,9 @@ inline constexpr const char* kDeclaration = "declaration";
 /// A kernel or host function of loop IR. Parameters come in the order: buffers, then scalars.
 struct LoopFunction {
   std::string name;
-  std::vector<Buffer> buffers;    ///< inputs, outputs, workspaces; how many of each the maker says
-  std::vector<Var> scalars;       ///< symbolic dims and other scalar parameters
-  std::vector<Buffer> outputs;    ///< those of `buffers` that are written (inputs never alias them)
+  std::vector<Buffer> buffers;  ///< inputs, outputs, workspaces; how many of each the maker says
+  std::vector<Var> scalars;     ///< symbolic dims and other scalar parameters
+  std::vector<Buffer> outputs;  ///< those of `buffers` that are written (inputs never alias them)
   Stmt body;
   Attrs attrs;
 };

@@ -10,8 +10,9 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Longest first, since the first match is taken.
-constexpr std::string_view kSigns[] = {"+:", "//", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "->", "+", "-", "*", "/", "%", "<",
-                                       ">",  "=",  "&",  "|",  "^",  "!",  "~",  "(",  ")",  "[",  "]", "{", "}", ",", ";", ":", "@"};
+constexpr std::string_view kSigns[] = {"+:", "//", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "->", "+",
+                                       "-",  "*",  "/",  "%",  "<",  ">",  "=",  "&",  "|",  "^",  "!",  "~",
+                                       "(",  ")",  "[",  "]",  "{",  "}",  ",",  ";",  ":",  "@"};
 
 class Lexer {
  public:
@@ -68,7 +69,8 @@ class Lexer {
       if (text_.substr(at_).starts_with(sign)) return token(TokenKind::kSign, sign.size());
     const bool printable = static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f;
     throw SyntaxError{position(), printable ? std::string("expected a word, number or sign, got '") + c + "'"
-                                            : "expected a word, number or sign, got byte " + std::to_string(static_cast<unsigned char>(c))};
+                                            : "expected a word, number or sign, got byte " +
+                                                  std::to_string(static_cast<unsigned char>(c))};
   }
 
   size_t number_length() const {
@@ -96,7 +98,8 @@ class Lexer {
     size_t length = 1;
     for (;; ++length) {
       const char c = peek(length);
-      if (at_ + length >= text_.size() || c == '\n') throw SyntaxError{position(), "expected '\"' at the end of the string, got the end of the line"};
+      if (at_ + length >= text_.size() || c == '\n')
+        throw SyntaxError{position(), "expected '\"' at the end of the string, got the end of the line"};
       if (c == '"') return token(TokenKind::kString, length + 1);
       if (c == '\\') ++length;
     }
@@ -141,7 +144,8 @@ std::string unquoted(const Token& token) {
       result += static_cast<char>(hex_digit(body[k + 2]) * 16 + hex_digit(body[k + 3]));
       k += 3;
     } else {
-      throw SyntaxError{token.position, "expected \\\", \\\\ or \\xHH as an escape in the string, got '\\" + std::string(1, c) + "'"};
+      throw SyntaxError{token.position,
+                        "expected \\\", \\\\ or \\xHH as an escape in the string, got '\\" + std::string(1, c) + "'"};
     }
   }
   return result;

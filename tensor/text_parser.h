@@ -27,8 +27,8 @@ class Parser {
   /// An expression with what the text alone knows of it.
   struct Parsed {
     Expr expr;
-    int depth = 1;              ///< levels of the tree, limited since walks and destructors recurse
-    bool bare = false;          ///< a number without type suffix: beside another operand it takes that one's type
+    int depth = 1;                   ///< levels of the tree, limited since walks and destructors recurse
+    bool bare = false;               ///< a number without type suffix: beside another operand it takes that one's type
     const Token* literal = nullptr;  ///< the digits of a bare number
     bool negative = false;
   };
@@ -42,8 +42,8 @@ class Parser {
   bool accept(std::string_view sign);
   bool accept_word(std::string_view word);
   void expect(std::string_view sign);
-  /// Refuses the text at a token; the message is put together from texts, numbers, types and tokens. Never inlined, so that the
-  /// strings take no room in the frames of the recursion.
+  /// Refuses the text at a token; the message is put together from texts, numbers, types and tokens. Never inlined, so
+  /// that the strings take no room in the frames of the recursion.
   template <typename... Part>
   [[noreturn, gnu::noinline]] static void fail_at(const Token& token, const Part&... parts) {
     std::string message;
@@ -63,10 +63,8 @@ class Parser {
     message += part.kind == TokenKind::kEnd ? "the end of the text" : "'" + std::string(part.text) + "'";
   }
   template <typename T>
-    requires std::is_integral_v<T>
-  static void append(std::string& message, T part) {
-    message += std::to_string(part);
-  }
+  requires std::is_integral_v<T>
+  static void append(std::string& message, T part) { message += std::to_string(part); }
   int64_t integer(const char* what, int64_t low, int64_t high);
   std::string word_or_string(const char* what);
   DType dtype();
@@ -139,14 +137,16 @@ class Parser {
 
 /// Nested levels of expressions and statements that a text may have.
 inline constexpr int kMaxDepth = 1000;
-/// Lets and allocations that may be open at once: they stand one below the other, so a long function has many, but each is a level of the tree.
+/// Lets and allocations that may be open at once: they stand one below the other, so a long function has many, but each
+/// is a level of the tree.
 inline constexpr int kMaxOpenLets = 5000;
 inline constexpr int kMaxLanes = 1024;
 
 /// Counts a level of nesting while it lives.
 struct Parser::Deeper {
   explicit Deeper(Parser& parser) : parser(parser) {
-    if (++parser.depth_ > kMaxDepth) fail_at(parser.current(), "expected at most ", kMaxDepth, " nested levels, got more");
+    if (++parser.depth_ > kMaxDepth)
+      fail_at(parser.current(), "expected at most ", kMaxDepth, " nested levels, got more");
   }
   ~Deeper() { --parser.depth_; }
   Deeper(const Deeper&) = delete;

@@ -40,7 +40,8 @@ class Printer {
   void if_chain(const If& node);
   static std::string_view intrinsic_word(Intrinsic id);
 
-  /// What `write` appends, taken off the output again: for parts that are evaluated before a binding but printed behind its name.
+  /// What `write` appends, taken off the output again: for parts that are evaluated before a binding but printed behind
+  /// its name.
   template <typename F>
   std::string detached(F&& write) {
     const size_t start = out_.size();

@@ -9,8 +9,8 @@ namespace tensmith::text {
 namespace {
 
 constexpr std::string_view kKeywords[] = {
-    "func", "while",  "if",        "else",     "let",       "in",    "alloc", "eval",  "assert", "align", "select",
-    "min",  "max",    "trunc_div", "trunc_mod", "ramp",     "broadcast", "extern", "true", "false", "inf", "nan",
+    "func", "while", "if",        "else",      "let",  "in",        "alloc",  "eval", "assert", "align", "select",
+    "min",  "max",   "trunc_div", "trunc_mod", "ramp", "broadcast", "extern", "true", "false",  "inf",   "nan",
 };
 constexpr std::string_view kScopeWords[] = {"global", "stack", "register", "constant", "shared"};
 constexpr std::string_view kForWords[] = {"for", "parallel", "vectorized", "unrolled"};
@@ -44,7 +44,9 @@ bool is_identifier(std::string_view word) {
 }
 
 bool is_reserved(std::string_view word) {
-  if (position(kKeywords, word) || position(kScopeWords, word) || position(kForWords, word) || intrinsic_words().count(word)) return true;
+  if (position(kKeywords, word) || position(kScopeWords, word) || position(kForWords, word) ||
+      intrinsic_words().count(word))
+    return true;
   // `inf_f64` and `nan_f16` are literals.
   if (word.starts_with("inf_") || word.starts_with("nan_")) word.remove_prefix(4);
   return parse_dtype(word).ok();
@@ -163,7 +165,8 @@ std::string Namer::fresh(std::string_view wanted) {
   if (!is_reserved(name) && taken_.insert(name).second) return name;
   // `i_1` again becomes `i_2`, not `i_1_1`.
   std::string stem = name;
-  if (const size_t last = stem.find_last_not_of("0123456789"); last != std::string::npos && last > 0 && last + 1 < stem.size() && stem[last] == '_')
+  if (const size_t last = stem.find_last_not_of("0123456789");
+      last != std::string::npos && last > 0 && last + 1 < stem.size() && stem[last] == '_')
     stem.resize(last);
   int& next = next_[stem];
   do {

@@ -36,11 +36,13 @@ inline constexpr int kComparePrecedence = 3;
 inline constexpr int kUnaryPrecedence = 10;
 inline constexpr int kPrimaryPrecedence = 11;
 
-/// The type that a call has when its text names none: that of the first argument for elementwise functions, what follows from the
-/// arguments for the others; none where it has to be written (bitcast, extern calls) or no argument is there.
+/// The type that a call has when its text names none: that of the first argument for elementwise functions, what
+/// follows from the arguments for the others; none where it has to be written (bitcast, extern calls) or no argument is
+/// there.
 std::optional<DType> implied_call_type(Intrinsic id, const std::vector<Expr>& args);
 
-/// A float as the shortest text that reads back exactly, always with `.`, `e`, `inf` or `nan`; without a suffix for the type.
+/// A float as the shortest text that reads back exactly, always with `.`, `e`, `inf` or `nan`; without a suffix for the
+/// type.
 std::string float_text(DType type, double value);
 /// A string in double quotes; control characters as \xHH.
 std::string quoted(std::string_view value);

@@ -20,14 +20,17 @@ const VarNode* node_of(const Var& var) { return static_cast<const VarNode*>(var.
 
 class Verifier {
  public:
-  Verifier(const LoopFunction& f, const VerifyOptions& options) : f_(f), options_(options), engine_(options.facts), bounds_(engine_) {}
+  Verifier(const LoopFunction& f, const VerifyOptions& options)
+      : f_(f), options_(options), engine_(options.facts), bounds_(engine_) {}
 
   Result<void> run() {
     for (const Var& scalar : f_.scalars) define(scalar);
     for (const Buffer& buffer : f_.buffers)
-      if (!buffers_.insert(buffer.get()).second) fail("verify-scope", {}, "parameter " + buffer->name + ": expected each buffer once, got it twice");
+      if (!buffers_.insert(buffer.get()).second)
+        fail("verify-scope", {}, "parameter " + buffer->name + ": expected each buffer once, got it twice");
     for (const Buffer& buffer : f_.outputs) {
-      if (!buffers_.count(buffer.get())) fail("verify-scope", {}, "output " + buffer->name + ": expected one of the parameters, got another buffer");
+      if (!buffers_.count(buffer.get()))
+        fail("verify-scope", {}, "output " + buffer->name + ": expected one of the parameters, got another buffer");
       writable_.insert(buffer.get());
     }
     for (const Buffer& buffer : f_.buffers) check_shape(buffer);
@@ -50,7 +53,8 @@ class Verifier {
   }
 
   void define(const Var& var) {
-    if (!vars_.insert(node_of(var)).second) fail("verify-scope", at_, "variable " + var.name() + ": expected one definition, got another inside its scope");
+    if (!vars_.insert(node_of(var)).second)
+      fail("verify-scope", at_, "variable " + var.name() + ": expected one definition, got another inside its scope");
   }
 
   /// Definitions that end with a block of code, and the nodes that were found right under them.
@@ -77,7 +81,9 @@ class Verifier {
     if (!e.get()) return fail("verify-type", at_, "expected an expression, got none");
     if (e.kind() == NodeKind::kVar) {
       if (!vars_.count(static_cast<const VarNode*>(e.get())))
-        fail("verify-scope", at_, "variable " + static_cast<const VarNode*>(e.get())->name + ": expected a definition around its use, got none");
+        fail("verify-scope", at_,
+             "variable " + static_cast<const VarNode*>(e.get())->name +
+                 ": expected a definition around its use, got none");
       return;
     }
     if (!seen_.insert(e.get()).second) return;
@@ -103,7 +109,8 @@ class Verifier {
 
   void check_buffer(const Buffer& buffer) {
     if (!buffers_.count(buffer.get()))
-      fail("verify-scope", at_, "buffer " + buffer->name + ": expected a parameter or an allocation around its use, got neither");
+      fail("verify-scope", at_,
+           "buffer " + buffer->name + ": expected a parameter or an allocation around its use, got neither");
   }
 
   void check_shape(const Buffer& buffer) {
@@ -188,7 +195,8 @@ class Verifier {
         const Mark mark(*this);
         const Engine::Scope scope(engine_);
         if (!buffers_.insert(op->buffer.get()).second)
-          return fail("verify-scope", s, "buffer " + op->buffer->name + ": expected one definition, got another inside its scope");
+          return fail("verify-scope", s,
+                      "buffer " + op->buffer->name + ": expected one definition, got another inside its scope");
         writable_.insert(op->buffer.get());
         check_shape(op->buffer);
         new_scope();
@@ -208,7 +216,8 @@ class Verifier {
     check(op->extent);
     if (failed()) return;
     if (options_.races && op->for_kind == ForKind::kParallel)
-      if (const std::string error = verifier::RaceChecker(engine_).check(*op); !error.empty()) return fail("verify-race", at_, error);
+      if (const std::string error = verifier::RaceChecker(engine_).check(*op); !error.empty())
+        return fail("verify-race", at_, error);
     Value *min = engine_.visit(op->min), *extent = engine_.visit(op->extent);
     const Mark mark(*this);
     const Engine::Scope scope(engine_);
@@ -238,13 +247,16 @@ class Verifier {
     check_buffer(op->buffer);
     if (failed()) return;
     if (!writable_.count(op->buffer.get()) || op->buffer->scope == Scope::kConstant)
-      return fail("verify-scope", s, "store to " + op->buffer->name + ": expected an output, a workspace or an allocation, got " +
-                                         (op->buffer->scope == Scope::kConstant ? "constant memory" : "an input") + "; list it among the outputs");
+      return fail("verify-scope", s,
+                  "store to " + op->buffer->name + ": expected an output, a workspace or an allocation, got " +
+                      (op->buffer->scope == Scope::kConstant ? "constant memory" : "an input") +
+                      "; list it among the outputs");
     for (const Expr& index : op->indices) check(index);
     check(op->value);
     if (op->predicate) check(op->predicate);
     if (failed() || !options_.bounds) return;
-    if (const std::string error = bounds_.check_access(op->buffer, op->indices, op->predicate); !error.empty()) fail("verify-bounds", s, error);
+    if (const std::string error = bounds_.check_access(op->buffer, op->indices, op->predicate); !error.empty())
+      fail("verify-bounds", s, error);
   }
 
   const LoopFunction& f_;

@@ -9,15 +9,19 @@
 
 namespace tensmith {
 
-/// Calls `fn` for each direct child expression and statement (buffers' shapes are not children; null predicates are skipped).
+/// Calls `fn` for each direct child expression and statement (buffers' shapes are not children; null predicates are
+/// skipped).
 void for_each_child(const Expr& e, const std::function<void(const Expr&)>& fn);
-void for_each_child(const Stmt& s, const std::function<void(const Expr&)>& on_expr, const std::function<void(const Stmt&)>& on_stmt);
+void for_each_child(const Stmt& s, const std::function<void(const Expr&)>& on_expr,
+                    const std::function<void(const Stmt&)>& on_stmt);
 
 /// Calls `fn` for the node and all below it, parents first; `fn` returns false to skip the children.
 void visit(const Expr& e, const std::function<bool(const Expr&)>& fn);
-void visit(const Stmt& s, const std::function<bool(const Stmt&)>& on_stmt, const std::function<bool(const Expr&)>& on_expr = {});
+void visit(const Stmt& s, const std::function<bool(const Stmt&)>& on_stmt,
+           const std::function<bool(const Expr&)>& on_expr = {});
 
-/// Rewrites trees. Derive, override what matters; the defaults rebuild a node only when a child changed, so unchanged parts stay shared.
+/// Rewrites trees. Derive, override what matters; the defaults rebuild a node only when a child changed, so unchanged
+/// parts stay shared.
 class Mutator {
  public:
   virtual ~Mutator() = default;
@@ -33,7 +37,8 @@ class Mutator {
 
 /// Rewrites bottom-up: children first, then `fn(rebuilt node)`, which returns the replacement (or its argument).
 Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn);
-Stmt rewrite(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr, const std::function<Stmt(const Stmt&)>& on_stmt = {});
+Stmt rewrite(const Stmt& s, const std::function<Expr(const Expr&)>& on_expr,
+             const std::function<Stmt(const Stmt&)>& on_stmt = {});
 
 /// Replaces variables by expressions (of the same type).
 using VarMap = std::unordered_map<const VarNode*, Expr>;

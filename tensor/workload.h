@@ -17,7 +17,8 @@ struct Axis {
 };
 
 /// How partial results of a reduction are combined: an associative, commutative operation on tuples of values.
-/// `combined[i]` is an expression over `lhs` (accumulated so far) and `rhs` (next value); `identity` is neutral on both sides.
+/// `combined[i]` is an expression over `lhs` (accumulated so far) and `rhs` (next value); `identity` is neutral on both
+/// sides.
 struct Reducer {
   std::string name;
   std::vector<Var> lhs, rhs;
@@ -58,12 +59,13 @@ class StageNode : public Shared {
   std::vector<Axis> reduce_axes;   ///< empty: not a reduction
   std::vector<Expr> bodies;        ///< one per output; of a reduction: the value that goes into the reducer
   std::optional<Reducer> reducer;  ///< set exactly when this is a reduction (it may have no reduce axis)
-  Expr where;                      ///< reductions: only the points where this holds take part (null: all); e.g. padding of a convolution
-  std::vector<Expr> initial;       ///< reductions: start value over the axes in place of the reducer's identity (empty: identity); e.g. bias
-  Stmt imperative;                 ///< kImperative: reads and writes logical buffers
-  std::vector<Buffer> reads;       ///< kImperative: what it reads
-  std::vector<Stage> producers;    ///< the stages of all buffers that this one reads; keeps them alive
-  bool is_constant = false;        ///< placeholders: content known at compile time (weights), so it may be packed
+  Expr where;  ///< reductions: only the points where this holds take part (null: all); e.g. padding of a convolution
+  std::vector<Expr> initial;     ///< reductions: start value over the axes in place of the reducer's identity (empty:
+                                 ///< identity); e.g. bias
+  Stmt imperative;               ///< kImperative: reads and writes logical buffers
+  std::vector<Buffer> reads;     ///< kImperative: what it reads
+  std::vector<Stage> producers;  ///< the stages of all buffers that this one reads; keeps them alive
+  bool is_constant = false;      ///< placeholders: content known at compile time (weights), so it may be packed
 };
 
 /// One output of a stage, as compute definitions use it: `a(i, j)` is the element as an expression.
@@ -99,15 +101,16 @@ Tensor placeholder(std::string name, std::vector<Expr> shape, DType dtype, bool 
 /// `out[i...] = body(i...)` for all indices inside `shape`.
 Tensor compute(std::string name, std::vector<Expr> shape, const std::function<Expr(const Indices&)>& body);
 /// The same with several outputs.
-std::vector<Tensor> compute_multi(std::string name, std::vector<Expr> shape, const std::function<std::vector<Expr>(const Indices&)>& body);
+std::vector<Tensor> compute_multi(std::string name, std::vector<Expr> shape,
+                                  const std::function<std::vector<Expr>(const Indices&)>& body);
 
 /// Everything that describes a reduction apart from its shape.
 struct Reduction {
-  std::vector<Expr> extents;                                                         ///< of the reduce axes
-  std::function<std::vector<Expr>(const Indices& i, const Indices& r)> body;         ///< one value per output
+  std::vector<Expr> extents;                                                  ///< of the reduce axes
+  std::function<std::vector<Expr>(const Indices& i, const Indices& r)> body;  ///< one value per output
   Reducer reducer;
-  std::function<Expr(const Indices& i, const Indices& r)> where = nullptr;           ///< optional, see StageNode::where
-  std::function<std::vector<Expr>(const Indices& i)> initial = nullptr;              ///< optional, see StageNode::initial
+  std::function<Expr(const Indices& i, const Indices& r)> where = nullptr;  ///< optional, see StageNode::where
+  std::function<std::vector<Expr>(const Indices& i)> initial = nullptr;     ///< optional, see StageNode::initial
 };
 /// `out[i...] = reducer over r of body(i..., r...)`; several outputs when the reducer has several values.
 std::vector<Tensor> reduce_multi(std::string name, std::vector<Expr> shape, const Reduction& reduction);
@@ -120,8 +123,9 @@ Tensor sum(std::string name, std::vector<Expr> shape, std::vector<Expr> extents,
 
 /// A stage whose loops are written out: `body(outputs)` gives a statement that stores every element of the outputs and
 /// loads from `inputs` (and may allocate buffers of its own).
-std::vector<Tensor> imperative(std::string name, const std::vector<Tensor>& inputs, const std::vector<std::vector<Expr>>& shapes,
-                               const std::vector<DType>& dtypes, const std::function<Stmt(const std::vector<Buffer>& outputs)>& body);
+std::vector<Tensor> imperative(std::string name, const std::vector<Tensor>& inputs,
+                               const std::vector<std::vector<Expr>>& shapes, const std::vector<DType>& dtypes,
+                               const std::function<Stmt(const std::vector<Buffer>& outputs)>& body);
 
 /// A DAG of stages in topological order (inputs first), with its symbolic dims.
 struct Workload {
@@ -132,7 +136,8 @@ struct Workload {
   std::vector<Var> dims;        ///< free variables of shapes and bodies, in order of appearance
 };
 
-/// Collects the stages behind `outputs`. Errors: InternalError when a stage reads a placeholder that is not among `inputs`.
+/// Collects the stages behind `outputs`. Errors: InternalError when a stage reads a placeholder that is not among
+/// `inputs`.
 Workload make_workload(std::string name, std::vector<Tensor> inputs, std::vector<Tensor> outputs);
 
 /// The stages that read an output of `stage`.
@@ -146,7 +151,8 @@ std::vector<Buffer> read_buffers(const StageNode& stage);
 /// meaning of the workload, which every schedule must reproduce. Buffers of the function: inputs, then outputs.
 LoopFunction reference_loops(const Workload& workload);
 
-/// Stable text of a whole workload (axes, bodies, reducers); equal texts mean equal workloads, so records are keyed by it.
+/// Stable text of a whole workload (axes, bodies, reducers); equal texts mean equal workloads, so records are keyed by
+/// it.
 std::string to_text(const Workload& workload);
 
 }  // namespace tensmith

@@ -90,7 +90,8 @@ std::string to_text(const Workload& workload) {
     for (const Buffer& buffer : s->outputs) out.names().bind(buffer.get(), buffer->name);
   // Inputs and outputs in the caller's order, which the stages' order need not be.
   const auto tensors = [&](const std::vector<Tensor>& list) {
-    for (size_t k = 0; k < list.size(); ++k) out.raw((k > 0 ? ", " : "") + out.names().name(list[k].buffer().get(), list[k].buffer()->name));
+    for (size_t k = 0; k < list.size(); ++k)
+      out.raw((k > 0 ? ", " : "") + out.names().name(list[k].buffer().get(), list[k].buffer()->name));
   };
   out.raw("workload " + text::word_or_quoted(workload.name) + "(");
   tensors(workload.inputs);

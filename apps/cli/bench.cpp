@@ -82,7 +82,7 @@ int serve(Timed& timed, const LoadedModel& model, double first_ms) {
 int bench(const Options& options) {
   std::map<std::string, HostTensor> arrays = read_arrays(options);
   const LoadedModel model = load_model(options, arrays);
-  std::vector<HostTensor> inputs = make_inputs(*model.module, options, std::move(arrays));
+  std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
   Instance instance = make_instance(*model.module, options);
   const auto start = Clock::now();
   std::vector<HostTensor> outputs = take(instance.run(inputs));

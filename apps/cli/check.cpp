@@ -35,7 +35,8 @@ int check(const Options& options) {
   if (imported.ok()) {
     graph::Graph optimised = imported.graph.clone();
     graph::optimize(optimised, graph::pipeline_options(*config(), options.opt_level));
-    for (graph::UnsupportedRow& row : graph::unsupported_nodes(optimised).rows) imported.unsupported.add(std::move(row));
+    for (graph::UnsupportedRow& row : graph::unsupported_nodes(optimised).rows)
+      imported.unsupported.add(std::move(row));
   }
   Json json = json_header(provenance("tensmith.check/1", options, model, 0));
   json["model"] = imported.info.name;

@@ -3,7 +3,9 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <iostream>
 
+#include "graph/import/specialize.h"
 #include "runtime/base/sha256.h"
 #include "runtime/npy.h"
 
@@ -24,6 +26,53 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 DType dtype_of(const tensmith_io& io) {
   return {static_cast<DType::Code>(io.dtype_code), io.dtype_bits, io.dtype_lanes};
+}
+
+/// Whether an array holds elements of the type in the form that files have: 16-bit floats as their bits, 4-bit integers
+/// a byte each.
+bool holds(const HostTensor& array, DType dtype) {
+  const bool bits = dtype.is_float() && dtype.bits == 16 && array.dtype() == kUInt16;
+  const bool narrow =
+      dtype.is_integral() && dtype.bits == 4 && array.dtype().bits == 8 && array.dtype().code == dtype.code;
+  return array.dtype() == dtype || bits || narrow;
+}
+
+graph::ImportOptions import_options(const Options& options, const std::map<std::string, HostTensor>& arrays) {
+  graph::ImportOptions import;
+  import.dims = parse_dims(options.dims);
+  for (const auto& [name, array] : arrays) import.input_shapes[name] = array.shape();
+  return import;
+}
+
+/// The arrays as constants of the types that the model declares; those of another type are left out.
+std::map<std::string, graph::Constant> as_constants(const graph::ImportResult& imported,
+                                                    const std::map<std::string, HostTensor>& arrays) {
+  std::map<std::string, graph::Constant> constants;
+  for (graph::NodeId id : imported.graph.inputs) {
+    const auto array = arrays.find(imported.graph.value_name({id, 0}));
+    const DType dtype = imported.graph.node(id).types[0].dtype;
+    if (array == arrays.end() || !holds(array->second, dtype)) continue;
+    graph::Constant constant = graph::Constant::allocate(dtype, array->second.shape());
+    std::memcpy(constant.mutable_data(), array->second.raw(), static_cast<size_t>(constant.num_bytes()));
+    constants.emplace(array->first, std::move(constant));
+  }
+  return constants;
+}
+
+/// The graph of the model; where shapes depend on the values of given inputs, these are fixed and named.
+graph::Graph import_for(const Options& options, const std::map<std::string, HostTensor>& arrays,
+                        std::vector<std::string>* fixed) {
+  graph::ImportResult imported = import_model(options, arrays);
+  if (arrays.empty() || has_known_shapes(imported)) return std::move(imported).take();
+  auto special =
+      graph::specialize_shapes(options.model, import_options(options, arrays), as_constants(imported, arrays));
+  if (!special) return std::move(imported).take();
+  *fixed = special->fixed;
+  std::string names;
+  for (const std::string& name : *fixed) names += (names.empty() ? "" : ", ") + name;
+  if (options.batch.empty())
+    std::cerr << "note: shapes depend on the values of " << names << ": compiled for the values given\n";
+  return std::move(special->import).take();
 }
 
 }  // namespace
@@ -61,10 +110,7 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& items)
 }
 
 graph::ImportResult import_model(const Options& options, const std::map<std::string, HostTensor>& arrays) {
-  graph::ImportOptions import;
-  import.dims = parse_dims(options.dims);
-  for (const auto& [name, array] : arrays) import.input_shapes[name] = array.shape();
-  return graph::import_onnx(options.model, import);
+  return graph::import_onnx(options.model, import_options(options, arrays));
 }
 
 CompileOptions compile_options(const Options& options) {
@@ -84,7 +130,7 @@ LoadedModel load_model(const Options& options, const std::map<std::string, HostT
     model.load_ms = ms_since(start);
     return model;
   }
-  graph::Graph graph = import_model(options, arrays).take();
+  graph::Graph graph = import_for(options, arrays, &model.fixed);
   if (keep_graph) model.graph = graph.clone();
   model.import_ms = ms_since(start);
   start = Clock::now();
@@ -103,10 +149,11 @@ std::map<std::string, HostTensor> read_arrays(const Options& options) {
   return arrays;
 }
 
-std::vector<HostTensor> make_inputs(const Module& module, const Options& options,
+std::vector<HostTensor> make_inputs(const LoadedModel& model, const Options& options,
                                     std::map<std::string, HostTensor> arrays) {
   std::map<std::string, std::string> fills = parse_assignments(options.inputs, "--input");
-  const tensmith_model& description = module.model();
+  for (const std::string& name : model.fixed) fills.erase(name);
+  const tensmith_model& description = model.module->model();
   std::vector<HostTensor> tensors;
   std::string known;
   for (int32_t k = 0; k < description.num_inputs; ++k) {
@@ -118,10 +165,7 @@ std::vector<HostTensor> make_inputs(const Module& module, const Options& options
       TS_USER_CHECK(array->second.shape() == shape, "input-shape")
           << "input " << io.name << ": expected shape " << shape_text(shape) << ", got "
           << shape_text(array->second.shape()) << "; give an array of that shape, or compile for this one with --dim";
-      const bool bits = dtype.is_float() && dtype.bits == 16 && array->second.dtype() == kUInt16;
-      const bool narrow = dtype.is_integral() && dtype.bits == 4 && array->second.dtype().bits == 8 &&
-                          array->second.dtype().code == dtype.code;
-      TS_USER_CHECK(array->second.dtype() == dtype || bits || narrow, "input-dtype")
+      TS_USER_CHECK(holds(array->second, dtype), "input-dtype")
           << "input " << io.name << ": expected " << to_string(dtype) << ", got " << to_string(array->second.dtype())
           << "; convert the array, e.g. numpy's astype";
       HostTensor tensor(shape, dtype);

@@ -32,17 +32,19 @@ struct LoadedModel {
   std::shared_ptr<const CompiledProgram> program;  ///< null for a library
   std::optional<Module> module;
   std::string digest;
+  std::vector<std::string> fixed;  ///< inputs whose given values decide shapes: constants of this compilation
   double import_ms = 0, load_ms = 0;
 };
-/// Compiles and loads MODEL, or loads the library. Arrays given as inputs bind open dims.
+/// Compiles and loads MODEL, or loads the library. Arrays given as inputs bind open dims; where shapes depend on the
+/// values of some (axes, target shapes, limits), the model is compiled for these values.
 LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays,
                        bool keep_graph = false);
 
 /// Arrays read from `--input NAME=@FILE`.
 std::map<std::string, HostTensor> read_arrays(const Options& options);
-/// All inputs of the model: arrays, fills, or random:0 for what is not named.
+/// All inputs of the model: arrays, fills, or random:0 for what is not named; what is fixed is passed over.
 /// Errors: UserError `unknown-input`, `input-shape`, `input-dtype`.
-std::vector<HostTensor> make_inputs(const Module& module, const Options& options,
+std::vector<HostTensor> make_inputs(const LoadedModel& model, const Options& options,
                                     std::map<std::string, HostTensor> arrays);
 
 /// The value or the failure as an exception.

@@ -13,7 +13,7 @@ namespace tensmith::cli {
 int profile(const Options& options) {
   std::map<std::string, HostTensor> arrays = read_arrays(options);
   const LoadedModel model = load_model(options, arrays);
-  std::vector<HostTensor> inputs = make_inputs(*model.module, options, std::move(arrays));
+  std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
   Instance instance = make_instance(*model.module, options);
   std::vector<HostTensor> outputs = take(instance.run(inputs));
   const std::unique_ptr<Profiler> profiler = instance.make_profiler();

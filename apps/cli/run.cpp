@@ -12,7 +12,7 @@ namespace tensmith::cli {
 int run(const Options& options) {
   std::map<std::string, HostTensor> arrays = read_arrays(options);
   const LoadedModel model = load_model(options, arrays);
-  std::vector<HostTensor> inputs = make_inputs(*model.module, options, std::move(arrays));
+  std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
   const tensmith_model& description = model.module->model();
   const std::map<std::string, std::string> wanted = parse_assignments(options.outputs, "--output");
   for (const auto& [name, value] : wanted) {

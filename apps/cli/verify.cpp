@@ -41,7 +41,8 @@ DataSet read_data_set(std::filesystem::path folder, const std::vector<std::strin
       throw UserError("bad-sets", index.string() + ": expected the form of apps/models/layout.py: " + e.what());
     }
   } else {
-    const auto read = [&](const char* kind, const std::vector<std::string>& names, std::map<std::string, HostTensor>& arrays) {
+    const auto read = [&](const char* kind, const std::vector<std::string>& names,
+                          std::map<std::string, HostTensor>& arrays) {
       for (size_t k = 0; k < names.size(); ++k) {
         const std::filesystem::path file = folder / (std::string(kind) + std::to_string(k) + ".npy");
         if (std::filesystem::exists(file)) arrays.emplace(names[k], take(read_npy(file.string())));
@@ -50,9 +51,9 @@ DataSet read_data_set(std::filesystem::path folder, const std::vector<std::strin
     read("input_", inputs, set.inputs);
     read("output_", outputs, set.outputs);
   }
-  TS_USER_CHECK(!set.outputs.empty(), "no-reference")
-      << "--ref " << folder.string()
-      << ": expected arrays of right answers, found none; the folder holds output_0.npy ... or sets.json lies beside it";
+  TS_USER_CHECK(!set.outputs.empty(), "no-reference") << "--ref " << folder.string()
+                                                      << ": expected arrays of right answers, found none; the folder "
+                                                         "holds output_0.npy ... or sets.json lies beside it";
   return set;
 }
 
@@ -88,7 +89,7 @@ int verify(const Options& options) {
   for (const auto& [name, array] : arrays) bound.emplace(name, array.clone());
   LoadedModel model = load_model(options, bound, /*keep_graph=*/true);
   const tensmith_model& description = model.module->model();
-  std::vector<HostTensor> inputs = make_inputs(*model.module, options, std::move(arrays));
+  std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
   Instance instance = make_instance(*model.module, options);
   const std::vector<HostTensor> outputs = take(instance.run(inputs));
 

@@ -28,7 +28,7 @@ Answer run_entry(const Json& entry, const Options& given) {
   std::map<std::string, HostTensor> bound;
   for (const auto& [name, array] : arrays) bound.emplace(name, array.clone());
   LoadedModel model = load_model(options, bound, /*keep_graph=*/true);
-  std::vector<HostTensor> inputs = make_inputs(*model.module, options, std::move(arrays));
+  std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
   Instance instance = make_instance(*model.module, options);
   const std::vector<HostTensor> outputs = take(instance.run(inputs));
   const Json wanted = entry.value("outputs", Json::array());

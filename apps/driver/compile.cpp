@@ -203,7 +203,8 @@ void apply_switches(const Config& config, CompileOptions& options) {
       if (wanted(pass, text)) std::fprintf(stderr, "// after %d %s\n%s\n", number, pass, text.c_str());
       if (config.dump.empty()) return;
       char name[32];
-      std::snprintf(name, sizeof name, "%016llx_%02d_", static_cast<unsigned long long>(std::hash<std::string>{}(function.name)), number);
+      std::snprintf(name, sizeof name, "%016llx_%02d_",
+                    static_cast<unsigned long long>(std::hash<std::string>{}(function.name)), number);
       const Result<void> written = write_file(config.dump + "/loops_" + name + pass + ".ir", text);
       if (!written) throw UserError(written.failure().id, written.failure().message);
     };

@@ -57,8 +57,8 @@ struct CompileStats {
 struct CompiledProgram {
   std::string prefix;
   Target target;
-  int threads = 1;                   ///< that schedules are made for
-  int default_threads = 0;           ///< that an exported library runs with when its host says nothing; 0: usable cores
+  int threads = 1;          ///< that schedules are made for
+  int default_threads = 0;  ///< that an exported library runs with when its host says nothing; 0: usable cores
   std::vector<ObjectCode> objects;
   LoopFunction main;
   std::vector<PortSpec> inputs, outputs;

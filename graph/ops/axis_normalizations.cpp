@@ -139,6 +139,7 @@ OpDef lrn() {
                 {.name = "bias", .kind = AttrKind::kFloat, .default_value = 1.0},
                 {.name = "size", .kind = AttrKind::kInt, .required = true}},
       .fusion = FusionKind::kReduction,
+      .layout = LayoutRole::kChannels,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<void> ok = check_rank(ctx.input(0), 2, 64, "input X"); !ok) return ok.failure();
         const int64_t size = ctx.node.attrs.get_int("size", 1);

@@ -124,6 +124,7 @@ OpDef batch_normalization() {
       .min_outputs = 1,
       .max_outputs = 5,
       .fusion = FusionKind::kElementwise,
+      .layout = LayoutRole::kChannels,
       .infer = infer,
       .compute = compute_norm,
       .reference = reference,

@@ -1,5 +1,6 @@
 #include "graph/ops/binary_rule.h"
 
+#include "graph/constant_math.h"
 #include "graph/ops/arith.h"
 #include "graph/ops/ref_loops.h"
 #include "graph/ops/sample.h"
@@ -104,15 +105,21 @@ OpDef make_binary(const BinaryRow& row) {
     RefTensor& y = ctx.output();
     const AttrMap& attrs = ctx.node.attrs;
     for_each_broadcast<2>(y.shape, {&a.shape, &b.shape}, [&](int64_t k, const std::array<int64_t, 2>& at) {
-      if (!a.is_float())
-        y.i[k] = wrap_int(y.dtype, int_reference(a.i[at[0]], b.i[at[1]], a.dtype, attrs));
-      else if (y.is_float())
-        y.f[k] = reference(a.f[at[0]], b.f[at[1]], attrs);
-      else
-        y.i[k] = reference(a.f[at[0]], b.f[at[1]], attrs) != 0;
+      if (!a.is_float()) y.i[k] = wrap_int(y.dtype, int_reference(a.i[at[0]], b.i[at[1]], a.dtype, attrs));
+      else if (y.is_float()) y.f[k] = reference(a.f[at[0]], b.f[at[1]], attrs);
+      else y.i[k] = reference(a.f[at[0]], b.f[at[1]], attrs) != 0;
     });
     return {};
   };
+  if (row.reference && !row.gives_bool)
+    op.fold = [reference = row.reference](const Node& node,
+                                          const std::vector<const Constant*>& inputs) -> std::optional<Constant> {
+      if (inputs.size() != 2 || !inputs[1] || inputs[1]->num_elements() == 0 || inputs[0]->dtype() != kFloat32 ||
+          inputs[1]->dtype() != kFloat32)
+        return std::nullopt;
+      return combine_elements(*inputs[0], *inputs[1], node.types[0].static_shape(),
+                              [&](double a, double b) { return reference(a, b, node.attrs); });
+    };
   return op;
 }
 

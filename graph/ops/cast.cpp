@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/constant_math.h"
 #include "graph/ops/op_list.h"
 #include "graph/ops/ref_loops.h"
 #include "graph/ops/sample.h"
@@ -20,16 +21,12 @@ TensorType cast_type(const InferContext& ctx, DType to) {
   for (const Expr& element : *elements) {
     const auto number = known_number(element);
     // Whole expressions are sizes: they fit every float and every integer type from 32 bits on.
-    if (element.dtype() == kInt64 && (to.is_float() || to.bits >= 32 || to == from))
-      values.push_back(element);
-    else if (number && to.is_float())
-      values.push_back(float_element(*number, to));
+    if (element.dtype() == kInt64 && (to.is_float() || to.bits >= 32 || to == from)) values.push_back(element);
+    else if (number && to.is_float()) values.push_back(float_element(*number, to));
     else if (number && std::fabs(*number) < 9e18 && to.is_integral() && to.bits >= 32)
       values.push_back(static_cast<int64_t>(*number));
-    else if (number && to.is_bool())
-      values.push_back(int64_t{*number != 0});
-    else
-      return type;
+    else if (number && to.is_bool()) values.push_back(int64_t{*number != 0});
+    else return type;
   }
   type.value = std::move(values);
   return type;
@@ -62,17 +59,24 @@ Result<void> cast_reference(ReferenceContext& ctx) {
   RefTensor& y = ctx.output();
   const int64_t count = x.num_elements();
   for (int64_t k = 0; k < count; ++k) {
-    if (x.is_float() && y.is_float())
-      y.f[k] = x.f[k];  // the caller rounds to the type
+    if (x.is_float() && y.is_float()) y.f[k] = x.f[k];  // the caller rounds to the type
     else if (x.is_float())
       y.i[k] = y.dtype.is_integral() && y.dtype.bits < 8 ? wrap_int(y.dtype, to_int(x.f[k], kInt32))
                                                          : to_int(x.f[k], y.dtype);
     else if (y.is_float())
       y.f[k] = x.dtype.is_uint() ? static_cast<double>(static_cast<uint64_t>(x.i[k])) : static_cast<double>(x.i[k]);
-    else
-      y.i[k] = wrap_int(y.dtype, x.i[k]);
+    else y.i[k] = wrap_int(y.dtype, x.i[k]);
   }
   return {};
+}
+
+std::optional<Constant> fold_cast(const Node& node, const std::vector<const Constant*>& inputs) {
+  // Integers to integers wrap, and 64-bit integers are no doubles; special rounding is the interpreter's work.
+  const Constant& in = *inputs[0];
+  const DType to = node.types[0].dtype;
+  if (!to.is_float() || (in.dtype().bits == 64 && !in.dtype().is_float()) || node.attrs.has("round_mode"))
+    return std::nullopt;
+  return map_elements(in, to, [](double x, int64_t) { return x; });
 }
 
 OpSample to(const char* name, OpSample::Input input, DType type) {
@@ -103,6 +107,7 @@ OpDef cast_op() {
       },
       .compute = cast_compute,
       .reference = cast_reference,
+      .fold = fold_cast,
       .samples = {to("to_half", f32({3, 5}), kFloat16),
                   to("to_brain", f32({17}), kBFloat16),
                   to("to_double", f32({3}), kFloat64),

@@ -65,10 +65,8 @@ OpDef clip() {
         RefTensor& y = ctx.output();
         y = ctx.input(0);
         const auto replace = [&](int64_t k, const RefTensor& by) {
-          if (y.is_float())
-            y.f[k] = by.f[0];
-          else
-            y.i[k] = by.i[0];
+          if (y.is_float()) y.f[k] = by.f[0];
+          else y.i[k] = by.i[0];
         };
         for (int64_t k = 0, count = y.num_elements(); k < count; ++k) {
           if (ctx.has(1) && less(y, k, ctx.input(1), 0)) replace(k, ctx.input(1));

@@ -120,6 +120,7 @@ OpDef concat() {
       .inputs = {{.name = "inputs", .variadic = true, .same_type_as = "inputs"}},
       .attrs = {{.name = "axis", .kind = AttrKind::kInt, .required = true}},
       .fusion = FusionKind::kInjective,
+      .layout = LayoutRole::kFollows,
       .infer = infer_concat,
       .compute = compute_concat,
       .supports = supports_concat,

@@ -28,6 +28,7 @@ OpDef constant() {
       .doc = "A tensor that is known at compile time.",
       .inputs = {},
       .attrs = {{.name = "value", .kind = AttrKind::kTensor, .required = true}},
+      .is_source = true,
       .infer = infer_constant,
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const Constant& value = *ctx.node.attrs.get_tensor("value");

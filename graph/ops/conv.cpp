@@ -182,6 +182,7 @@ OpDef conv() {
                  {.name = "B", .types = TypeSet::kFloat, .optional = true, .same_type_as = "X"}},
       .attrs = conv_attrs(),
       .fusion = FusionKind::kContraction,
+      .layout = LayoutRole::kChannels,
       .infer = infer,
       .compute =
           [](const ComputeContext& ctx) { return std::vector<Tensor>{narrow(conv_sum(ctx), ctx.output_type().dtype)}; },

@@ -252,6 +252,7 @@ OpDef conv_transpose() {
                  {.name = "B", .types = TypeSet::kFloat, .optional = true, .same_type_as = "X"}},
       .attrs = attributes,
       .fusion = FusionKind::kContraction,
+      .layout = LayoutRole::kChannels,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         const Result<TransposeShape> shape = resolve(ctx.node.attrs, ctx.input(0), ctx.input(1));
         if (!shape) return shape.failure();

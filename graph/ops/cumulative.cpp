@@ -127,8 +127,7 @@ OpDef make(const char* name, int since, bool product_of) {
         const int64_t base = o * view.axis * view.inner + n;
         if (x.is_float())
           scan_line(x.f.data() + base, y.f.data() + base, view.axis, view.inner, product_of, exclusive, reverse);
-        else
-          scan_line(bits.data() + base, sums.data() + base, view.axis, view.inner, product_of, exclusive, reverse);
+        else scan_line(bits.data() + base, sums.data() + base, view.axis, view.inner, product_of, exclusive, reverse);
       }
     for (size_t k = 0; k < sums.size(); ++k) y.i[k] = wrap_int(y.dtype, static_cast<int64_t>(sums[k]));
     return {};

@@ -52,6 +52,7 @@ std::vector<OpDef> depth_space() {
                  .since = 11,
                  .allowed = {"DCR", "CRD"}}},
       .fusion = FusionKind::kInjective,
+      .layout = LayoutRole::kChannels,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<void> ok = check_block(ctx); !ok) return ok.failure();
         const int64_t size = block_size(ctx.node.attrs);
@@ -100,6 +101,7 @@ std::vector<OpDef> depth_space() {
       .inputs = {{.name = "input"}},
       .attrs = {block},
       .fusion = FusionKind::kInjective,
+      .layout = LayoutRole::kChannels,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<void> ok = check_block(ctx); !ok) return ok.failure();
         const int64_t size = block_size(ctx.node.attrs);

@@ -44,10 +44,8 @@ Result<Equation> parse(const Node& node, const std::vector<size_t>& ranks) {
   const std::string left = text.substr(0, arrow);
   std::vector<std::string> terms(1);
   for (char c : left) {
-    if (c == ',')
-      terms.emplace_back();
-    else
-      terms.back() += c;
+    if (c == ',') terms.emplace_back();
+    else terms.back() += c;
   }
   if (terms.size() != ranks.size())
     return refuse("bad-attribute") << "attribute equation: expected " << ranks.size() << " terms, one an input, got "
@@ -201,15 +199,11 @@ Result<void> reference(ReferenceContext& ctx) {
     for (size_t k = 0; k < ctx.inputs.size(); ++k) {
       int64_t from = 0;
       for (size_t d = 0; d < labels.size(); ++d) from += index[d] * steps[k][d];
-      if (y.is_float())
-        product *= ctx.inputs[k]->f[from];
-      else
-        exact *= static_cast<uint64_t>(ctx.inputs[k]->i[from]);
+      if (y.is_float()) product *= ctx.inputs[k]->f[from];
+      else exact *= static_cast<uint64_t>(ctx.inputs[k]->i[from]);
     }
-    if (y.is_float())
-      y.f[to] += product;
-    else
-      y.i[to] = wrap_int(y.dtype, static_cast<int64_t>(static_cast<uint64_t>(y.i[to]) + exact));
+    if (y.is_float()) y.f[to] += product;
+    else y.i[to] = wrap_int(y.dtype, static_cast<int64_t>(static_cast<uint64_t>(y.i[to]) + exact));
     for (size_t d = labels.size(); d-- > 0;) {
       if (++index[d] < dims[d]) break;
       index[d] = 0;

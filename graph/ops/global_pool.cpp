@@ -37,10 +37,8 @@ Result<void> reference(ReferenceContext& ctx, Kind kind) {
   for (int64_t k = 0; k < planes; ++k) {
     double total = kind == Kind::kMax ? -std::numeric_limits<double>::infinity() : 0;
     for (int64_t at = k * size; at < (k + 1) * size; ++at) {
-      if (kind == Kind::kMax)
-        total = x.f[at] > total || std::isnan(x.f[at]) ? x.f[at] : total;
-      else
-        total += kind == Kind::kAverage ? x.f[at] : std::pow(std::fabs(x.f[at]), p);
+      if (kind == Kind::kMax) total = x.f[at] > total || std::isnan(x.f[at]) ? x.f[at] : total;
+      else total += kind == Kind::kAverage ? x.f[at] : std::pow(std::fabs(x.f[at]), p);
     }
     ctx.output().f[k] = kind == Kind::kAverage ? total / static_cast<double>(size)
                         : kind == Kind::kLp    ? std::pow(total, 1 / p)
@@ -57,6 +55,7 @@ OpDef make(const char* name, Kind kind, const char* doc) {
       .inputs = {{.name = "X", .types = TypeSet::kFloat}},
       .attrs = {},
       .fusion = FusionKind::kReduction,
+      .layout = LayoutRole::kChannels,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         if (Result<void> ok = check_rank(ctx.input(0), 2, 64, "input X"); !ok) return ok.failure();
         if (ctx.node.attrs.get_int("p", 2) < 1)

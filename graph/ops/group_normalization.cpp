@@ -87,6 +87,7 @@ OpDef instance_normalization() {
                  {.name = "B", .types = TypeSet::kFloat, .same_type_as = "input"}},
       .attrs = {{.name = "epsilon", .kind = AttrKind::kFloat, .default_value = 1e-5}},
       .fusion = FusionKind::kReduction,
+      .layout = LayoutRole::kFollows,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         const TensorType& x = ctx.input(0);
         if (Result<void> ok = check_rank(x, 3, 64, "input"); !ok) return ok.failure();

@@ -9,6 +9,7 @@ OpDef identity() {
       .doc = "The input.",
       .inputs = {{.name = "input"}},
       .fusion = FusionKind::kElementwise,
+      .renames = true,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         return std::vector<TensorType>{ctx.input(0)};
       },

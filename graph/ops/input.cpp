@@ -9,8 +9,10 @@ OpDef input() {
       .domain = "tensmith",
       .doc = "A tensor that the caller gives.",
       .inputs = {},
+      .is_source = true,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
-        if (ctx.node.types.size() != 1) return Failure{"graph-type", "an Input node needs its type: add it with add_input"};
+        if (ctx.node.types.size() != 1)
+          return Failure{"graph-type", "an Input node needs its type: add it with add_input"};
         return ctx.node.types;
       },
   };

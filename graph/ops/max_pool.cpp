@@ -82,17 +82,13 @@ Result<void> reference(ReferenceContext& ctx) {
       });
       const int64_t to = p * window.out_size() + o;
       if (best < 0) {  // no tap inside the input
-        if (y.is_float())
-          y.f[to] = -std::numeric_limits<double>::infinity();
-        else
-          y.i[to] = y.dtype.is_int() ? static_cast<int64_t>(~uint64_t{0} << (y.dtype.bits - 1)) : 0;
+        if (y.is_float()) y.f[to] = -std::numeric_limits<double>::infinity();
+        else y.i[to] = y.dtype.is_int() ? static_cast<int64_t>(~uint64_t{0} << (y.dtype.bits - 1)) : 0;
         if (indices) ctx.output(1).i[to] = -1;
         return;
       }
-      if (y.is_float())
-        y.f[to] = x.f[best];
-      else
-        y.i[to] = x.i[best];
+      if (y.is_float()) y.f[to] = x.f[best];
+      else y.i[to] = x.i[best];
       if (indices)
         ctx.output(1).i[to] = columns ? p * window.in_size() + best_z + (best_y + best_x * dy.in) * dz.in : best;
     });
@@ -165,6 +161,7 @@ OpDef max_pool() {
       .min_outputs = 1,
       .max_outputs = 2,
       .fusion = FusionKind::kReduction,
+      .layout = LayoutRole::kChannels,
       .infer = infer,
       .compute = compute_pool,
       .reference = reference,

@@ -114,9 +114,11 @@ const std::vector<OpDef>& definitions() {
     add_table(ops::variadic());
     add(ops::where());
     add_table(ops::window_functions());
-    std::sort(list.begin(), list.end(), [](const OpDef& a, const OpDef& b) { return std::tie(a.domain, a.name) < std::tie(b.domain, b.name); });
+    std::sort(list.begin(), list.end(),
+              [](const OpDef& a, const OpDef& b) { return std::tie(a.domain, a.name) < std::tie(b.domain, b.name); });
     for (size_t k = 1; k < list.size(); ++k)
-      TS_CHECK(list[k].name != list[k - 1].name || list[k].domain != list[k - 1].domain) << "operator " << list[k].name << " is defined twice";
+      TS_CHECK(list[k].name != list[k - 1].name || list[k].domain != list[k - 1].domain)
+          << "operator " << list[k].name << " is defined twice";
     return list;
   }();
   return all;

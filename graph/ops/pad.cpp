@@ -203,6 +203,7 @@ OpDef pad() {
                 {.name = "pads", .kind = AttrKind::kInts, .required = true, .until = 10, .becomes_input = 1},
                 {.name = "value", .kind = AttrKind::kFloat, .default_value = 0.0, .until = 10, .becomes_input = 2}},
       .fusion = FusionKind::kInjective,
+      .layout = LayoutRole::kFollows,
       .infer = infer_pad,
       .compute = compute_pad,
       .supports =

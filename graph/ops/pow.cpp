@@ -73,10 +73,8 @@ Expr power(const Expr& base, const Expr& exponent, std::optional<double> known_e
   const DType b = base.dtype(), e = exponent.dtype();
   if (b.is_integral() && e.is_integral()) return int_power(base, exponent);
   DType type = compute_type(b);
-  if (!b.is_float())
-    type = kFloat64;
-  else if (e.is_float() && compute_type(e).bits > type.bits)
-    type = compute_type(e);
+  if (!b.is_float()) type = kFloat64;
+  else if (e.is_float() && compute_type(e).bits > type.bits) type = compute_type(e);
   const Expr wide = cast(type, base);
   Expr general = call(Intrinsic::kPow, {wide, cast(type, exponent)});
   if (known_exponent) general = known_power(wide, *known_exponent, general);
@@ -110,8 +108,7 @@ OpDef pow() {
         for_each_broadcast<2>(y.shape, {&a.shape, &b.shape}, [&](int64_t k, const std::array<int64_t, 2>& at) {
           if (!a.is_float() && !b.is_float())
             y.i[k] = wrap_int(y.dtype, int_power_reference(a.i[at[0]], b.i[at[1]], a.dtype));
-          else
-            y.set(k, std::pow(a.get(at[0]), b.get(at[1])));
+          else y.set(k, std::pow(a.get(at[0]), b.get(at[1])));
         });
         return {};
       },

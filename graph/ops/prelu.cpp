@@ -34,10 +34,8 @@ OpDef prelu() {
         const RefTensor &x = ctx.input(0), &slope = ctx.input(1);
         RefTensor& y = ctx.output();
         for_each_broadcast<2>(y.shape, {&x.shape, &slope.shape}, [&](int64_t k, const std::array<int64_t, 2>& at) {
-          if (x.is_float())
-            y.f[k] = x.f[k] < 0 ? x.f[k] * slope.f[at[1]] : x.f[k];
-          else
-            y.i[k] = x.dtype.is_int() && x.i[k] < 0 ? wrap_int(x.dtype, x.i[k] * slope.i[at[1]]) : x.i[k];
+          if (x.is_float()) y.f[k] = x.f[k] < 0 ? x.f[k] * slope.f[at[1]] : x.f[k];
+          else y.i[k] = x.dtype.is_int() && x.i[k] < 0 ? wrap_int(x.dtype, x.i[k] * slope.i[at[1]]) : x.i[k];
         });
         return {};
       },

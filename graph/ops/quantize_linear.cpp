@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "graph/constant_math.h"
 #include "graph/ops/arith.h"
 #include "graph/ops/op_list.h"
 #include "graph/ops/quantization.h"
@@ -128,6 +129,38 @@ OpDef quantize_linear() {
   };
 }
 
+namespace {
+
+/// (x - zero) * scale; the difference is an integer and the product of two floats, so one rounding is all there is.
+std::optional<Constant> fold_dequantize(const Node& node, const std::vector<const Constant*>& inputs) {
+  if (inputs.size() < 2 || !inputs[1] || inputs[0]->dtype().bits > 8 || inputs[1]->dtype() != kFloat32 ||
+      node.types[0].dtype != kFloat32)
+    return std::nullopt;
+  if (node.attrs.get_int("block_size", 0) != 0 || inputs[1]->shape().size() > 1) return std::nullopt;
+  const Constant& x = *inputs[0];
+  const int64_t channels = inputs[1]->num_elements();
+  std::vector<double> scale, zero(static_cast<size_t>(channels), 0.0);
+  for (int64_t c = 0; c < channels; ++c) scale.push_back(inputs[1]->float_at(c));
+  const Constant* zero_point = inputs.size() > 2 ? inputs[2] : nullptr;
+  if (zero_point && zero_point->num_elements() != channels) return std::nullopt;
+  for (int64_t c = 0; zero_point && c < channels; ++c) zero[static_cast<size_t>(c)] = zero_point->float_at(c);
+  int64_t inner = x.num_elements();
+  if (channels > 1) {
+    const auto rank = static_cast<int64_t>(x.shape().size());
+    int64_t axis = node.attrs.get_int("axis", 1);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank || x.shape()[static_cast<size_t>(axis)] != channels) return std::nullopt;
+    inner = 1;
+    for (int64_t k = axis + 1; k < rank; ++k) inner *= x.shape()[static_cast<size_t>(k)];
+  }
+  return map_elements(x, kFloat32, [&](double value, int64_t k) {
+    const auto c = static_cast<size_t>(channels == 1 ? 0 : k / inner % channels);
+    return (value - zero[c]) * scale[c];
+  });
+}
+
+}  // namespace
+
 OpDef dequantize_linear() {
   const NamedAttr blocks("block_size", 2);
   return OpDef{
@@ -166,6 +199,7 @@ OpDef dequantize_linear() {
         });
         return {};
       },
+      .fold = fold_dequantize,
       .samples = {{.name = "tensor",
                    .inputs = {in(kUInt8, {3, 5}, 0, 255), given(kFloat32, {}, {2}), given(kUInt8, {}, {128})}},
                   {.name = "axis",

@@ -175,8 +175,7 @@ void reference_ints(const RefTensor& x, RefTensor& y, const Dims& strides, const
   });
   const int64_t count = y.i.empty() ? 1 : x.num_elements() / static_cast<int64_t>(y.i.size());
   for (int64_t& value : y.i) {
-    if (row.finish == Finish::kMean)
-      value = count ? value / count : 0;
+    if (row.finish == Finish::kMean) value = count ? value / count : 0;
     else if (row.finish != Finish::kNone)
       value = static_cast<int64_t>(finished(row.finish, static_cast<double>(wrap_int(type, value)), count));
     value = wrap_int(type, value);
@@ -270,6 +269,7 @@ OpDef make(const Row& row) {
                  .default_value = int64_t{0},
                  .since = row.axes_input_since}},
       .fusion = FusionKind::kReduction,
+      .layout = LayoutRole::kFollows,
       .infer = nullptr,
       .samples = samples(row),
   };

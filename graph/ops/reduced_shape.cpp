@@ -7,10 +7,8 @@ ReducedShape::ReducedShape(const Shape& in, const std::vector<int>& axes, bool k
   for (int axis : axes) reduced[static_cast<size_t>(axis)] = true;
   for (size_t d = 0; d < in.size(); ++d) {
     if (reduced[d]) extents.push_back(in[d]);
-    if (!reduced[d])
-      out.push_back(in[d]);
-    else if (keep_dims)
-      out.push_back(1);
+    if (!reduced[d]) out.push_back(in[d]);
+    else if (keep_dims) out.push_back(1);
   }
 }
 
@@ -27,10 +25,8 @@ Indices ReducedShape::input_index(const Indices& i, const Indices& r) const {
 Indices ReducedShape::output_index(const Indices& in) const {
   Indices index;
   for (size_t d = 0; d < reduced.size(); ++d) {
-    if (!reduced[d])
-      index.push_back(in[d]);
-    else if (keep_dims)
-      index.push_back(0);
+    if (!reduced[d]) index.push_back(in[d]);
+    else if (keep_dims) index.push_back(0);
   }
   return index;
 }

@@ -115,6 +115,7 @@ OpDef reshape() {
       .inputs = {{.name = "data"}, {.name = "shape", .types = TypeSet::kInt64}},
       .attrs = {{.name = "allowzero", .kind = AttrKind::kInt, .default_value = int64_t{0}, .since = 14}},
       .fusion = FusionKind::kInjective,
+      .renames = true,
       .infer = infer_reshape,
       .compute =
           [](const ComputeContext& ctx) {
@@ -148,6 +149,7 @@ OpDef flatten() {
       .inputs = {{.name = "input"}},
       .attrs = {{.name = "axis", .kind = AttrKind::kInt, .default_value = int64_t{1}}},
       .fusion = FusionKind::kInjective,
+      .renames = true,
       .infer = [](const InferContext& ctx) -> Result<std::vector<TensorType>> {
         const Shape& from = ctx.input(0).shape;
         const int rank = static_cast<int>(from.size());

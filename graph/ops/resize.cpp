@@ -493,6 +493,7 @@ OpDef resize() {
                  .since = 11,
                  .allowed = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}}},
       .fusion = FusionKind::kInjective,
+      .layout = LayoutRole::kChannels,
       .infer = infer_resize,
       .compute = compute_resize,
       .supports = supports_resize,

@@ -187,6 +187,7 @@ OpDef slice() {
                 {.name = "ends", .kind = AttrKind::kInts, .required = true, .until = 9, .becomes_input = 2},
                 {.name = "axes", .kind = AttrKind::kInts, .no_default = true, .until = 9, .becomes_input = 3}},
       .fusion = FusionKind::kInjective,
+      .layout = LayoutRole::kFollows,
       .infer = infer_slice,
       .compute = compute_slice,
       .supports =

@@ -137,6 +137,7 @@ OpDef split() {
                 {.name = "split", .kind = AttrKind::kInts, .no_default = true, .until = 12, .becomes_input = 1}},
       .max_outputs = -1,
       .fusion = FusionKind::kInjective,
+      .layout = LayoutRole::kFollows,
       .infer = infer_split,
       .compute = compute_split,
       .supports = supports_split,

@@ -96,6 +96,7 @@ OpDef squeeze() {
       .inputs = {{.name = "data"}, {.name = "axes", .types = TypeSet::kInt64, .optional = true}},
       .attrs = axes_history(/*required=*/false),
       .fusion = FusionKind::kInjective,
+      .renames = true,
       .infer = infer_squeeze,
       .compute = compute_reshape,
       .supports = supports_squeeze,
@@ -127,6 +128,7 @@ OpDef unsqueeze() {
       .inputs = {{.name = "data"}, {.name = "axes", .types = TypeSet::kInt64}},
       .attrs = axes_history(/*required=*/true),
       .fusion = FusionKind::kInjective,
+      .renames = true,
       .infer = infer_unsqueeze,
       .compute = compute_reshape,
       .reference = [](ReferenceContext& ctx) -> Result<void> {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/constant_math.h"
 #include "graph/ops/injective.h"
 #include "graph/ops/op_list.h"
 #include "graph/ops/sample.h"
@@ -71,6 +72,13 @@ Result<void> reference_transpose(ReferenceContext& ctx) {
   return {};
 }
 
+std::optional<Constant> fold_transpose(const Node& node, const std::vector<const Constant*>& inputs) {
+  Dims perm = node.attrs.get_ints("perm");
+  if (!node.attrs.has("perm"))
+    for (int64_t k = static_cast<int64_t>(inputs[0]->shape().size()) - 1; k >= 0; --k) perm.push_back(k);
+  return graph::transpose(*inputs[0], perm);
+}
+
 }  // namespace
 
 OpDef transpose() {
@@ -83,6 +91,7 @@ OpDef transpose() {
       .infer = infer_transpose,
       .compute = compute_transpose,
       .reference = reference_transpose,
+      .fold = fold_transpose,
       .samples =
           {
               {.name = "reverse", .inputs = {f32({2, 3, 17})}},

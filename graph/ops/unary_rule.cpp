@@ -16,8 +16,7 @@ UnaryParams resolve(const std::vector<AttrSpec>& specs, const AttrMap& attrs) {
       params.number.push_back(attrs.get_float(spec.name, std::get<double>(spec.default_value)));
     else if (spec.kind == AttrKind::kInt)
       params.number.push_back(static_cast<double>(attrs.get_int(spec.name, std::get<int64_t>(spec.default_value))));
-    else
-      params.text = attrs.get_string(spec.name, std::get<std::string>(spec.default_value));
+    else params.text = attrs.get_string(spec.name, std::get<std::string>(spec.default_value));
   }
   return params;
 }
@@ -69,10 +68,8 @@ OpDef make_unary(const UnaryRow& row) {
     const UnaryParams params = resolve(row.attrs, ctx.node.attrs);
     ValueRule rule;
     rule.whole_of_floats = row.keeps_whole;
-    if (row.keeps_whole)
-      rule.whole = [](const std::vector<Expr>& x) { return x[0]; };
-    else if (row.int_reference)
-      rule.whole = [&](const std::vector<Expr>& x) { return row.body(x[0], params); };
+    if (row.keeps_whole) rule.whole = [](const std::vector<Expr>& x) { return x[0]; };
+    else if (row.int_reference) rule.whole = [&](const std::vector<Expr>& x) { return row.body(x[0], params); };
     if (row.reference) rule.numbers = [&](const std::vector<double>& x) { return row.reference(x[0], params); };
     propagate_values(ctx, type, rule);
     return std::vector<TensorType>{std::move(type)};

@@ -84,10 +84,8 @@ OpDef make(const Row& row) {
     for (size_t n = 0; n < ctx.inputs.size(); ++n) {
       const RefTensor& x = *ctx.inputs[n];
       for_each_broadcast<1>(y.shape, {&x.shape}, [&](int64_t k, const std::array<int64_t, 1>& at) {
-        if (x.is_float())
-          y.f[k] = n == 0 ? x.f[at[0]] : row.reference(y.f[k], x.f[at[0]]);
-        else
-          y.i[k] = n == 0 ? x.i[at[0]] : row.int_reference(y.i[k], x.i[at[0]], x.dtype);
+        if (x.is_float()) y.f[k] = n == 0 ? x.f[at[0]] : row.reference(y.f[k], x.f[at[0]]);
+        else y.i[k] = n == 0 ? x.i[at[0]] : row.int_reference(y.i[k], x.i[at[0]], x.dtype);
       });
     }
     if (row.average)

@@ -38,10 +38,8 @@ OpDef where() {
         RefTensor& y = ctx.output();
         for_each_broadcast<3>(y.shape, {&c.shape, &x.shape, &z.shape},
                               [&](int64_t k, const std::array<int64_t, 3>& at) {
-                                if (x.is_float())
-                                  y.f[k] = c.i[at[0]] ? x.f[at[1]] : z.f[at[2]];
-                                else
-                                  y.i[k] = c.i[at[0]] ? x.i[at[1]] : z.i[at[2]];
+                                if (x.is_float()) y.f[k] = c.i[at[0]] ? x.f[at[1]] : z.f[at[2]];
+                                else y.i[k] = c.i[at[0]] ? x.i[at[1]] : z.i[at[2]];
                               });
         return {};
       },

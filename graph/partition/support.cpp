@@ -20,7 +20,7 @@ UnsupportedReport unsupported_nodes(const Graph& graph) {
                  "give open dims a size with --dim NAME=SIZE, and inputs that decide shapes as constants of the model");
         is_static = false;
       }
-    if (node.op->name == "Input" || node.op->name == "Constant" || !is_static) continue;
+    if (node.op->is_source || !is_static) continue;
     if (!node.op->compute) {
       refuse("no-compute", "the operator has no compute rule for this node",
              "rewrite this part of the model with other operators");

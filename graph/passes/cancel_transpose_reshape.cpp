@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/passes/fold_native.h"
+#include "graph/constant_math.h"
 
 namespace tensmith::graph {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/passes/fold_native.h"
+#include "graph/constant_math.h"
 
 namespace tensmith::graph {
 

@@ -77,7 +77,7 @@ int eliminate_common(GraphEditor& edit, const PassOptions&) {
   std::unordered_map<std::string, NodeId> seen;
   for (NodeId id : graph.topological_order()) {
     const Node& node = graph.node(id);
-    if (node.op->domain == "tensmith" && (node.op->name == "Input" || node.op->name == "Constant")) continue;
+    if (node.op->is_source) continue;
     std::string key = node.op->domain + "::" + node.op->name + "/" + std::to_string(node.types.size());
     for (const Value& input : node.inputs) key += "," + std::to_string(input.node) + "." + std::to_string(input.output);
     for (const auto& [name, value] : node.attrs.all()) key += ";" + name + "=" + key_of(value);

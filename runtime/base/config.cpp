@@ -73,35 +73,36 @@ Result<void> assign(const Switch& s, const std::string& where, std::string_view 
   auto bad = [&](const std::string& expected) {
     return Failure{"bad-switch", where + ": expected " + expected + ", got '" + std::string(value) + "'"};
   };
-  return std::visit(
-      Match{[&](bool Config::*field) -> Result<void> {
-              const bool yes = value == "1" || value == "true" || value == "on" || value == "yes";
-              const bool no = value == "0" || value == "false" || value == "off" || value == "no";
-              if (!yes && !no) return bad("on or off");
-              config.*field = yes;
-              return {};
-            },
-            [&](int64_t Config::*field) -> Result<void> {
-              int64_t number = 0;
-              auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-              if (error != std::errc() || end != value.data() + value.size()) return bad("a number of 64 bits");
-              // Only the pass limit knows "none" as -1, and any seed is good.
-              const bool any_sign = field == &Config::seed;
-              if (number < (any_sign ? INT64_MIN : field == &Config::pass_limit ? -1 : 0))
-                return bad("a number that is not negative");
-              config.*field = number;
-              return {};
-            },
-            [&](std::string Config::*field) -> Result<void> {
-              if (!allowed(s.choices, value)) {
-                std::string words = s.choices;
-                for (size_t at = 0; (at = words.find('|', at)) != std::string::npos;) words.replace(at, 1, ", ");
-                return bad("one of " + words);
-              }
-              config.*field = value;
-              return {};
-            }},
-      s.field);
+  return std::visit(Match{[&](bool Config::*field) -> Result<void> {
+                            const bool yes = value == "1" || value == "true" || value == "on" || value == "yes";
+                            const bool no = value == "0" || value == "false" || value == "off" || value == "no";
+                            if (!yes && !no) return bad("on or off");
+                            config.*field = yes;
+                            return {};
+                          },
+                          [&](int64_t Config::*field) -> Result<void> {
+                            int64_t number = 0;
+                            auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+                            if (error != std::errc() || end != value.data() + value.size())
+                              return bad("a number of 64 bits");
+                            // Only the pass limit knows "none" as -1, and any seed is good.
+                            const bool any_sign = field == &Config::seed;
+                            if (number < (any_sign ? INT64_MIN : field == &Config::pass_limit ? -1 : 0))
+                              return bad("a number that is not negative");
+                            config.*field = number;
+                            return {};
+                          },
+                          [&](std::string Config::*field) -> Result<void> {
+                            if (!allowed(s.choices, value)) {
+                              std::string words = s.choices;
+                              for (size_t at = 0; (at = words.find('|', at)) != std::string::npos;)
+                                words.replace(at, 1, ", ");
+                              return bad("one of " + words);
+                            }
+                            config.*field = value;
+                            return {};
+                          }},
+                    s.field);
 }
 
 std::string text_of(const Switch& s, const Config& config) {

@@ -18,34 +18,34 @@ namespace tensmith {
 /// To add a switch, add a field here and a row to the table in config.cpp.
 struct Config {
   // What is shown.
-  std::string log = "warning";   ///< Level and rules, see log.h.
-  bool log_json = false;         ///< Log as JSON lines.
-  std::string print_ir;          ///< Loop IR: "after-change", "after-each", "after:PASS", "before:PASS".
-  std::string print_graph;       ///< Graph, same values.
-  std::string print_schedule;    ///< Schedules: "steps", "cpp", "json", "loops".
-  std::string explain;  ///< Decisions: "fusion", "schedule", "layout", "memory", "tuning", separated by commas.
-  std::string dump;              ///< Folder for numbered files of every stage.
-  std::string filter;            ///< Only kernels whose name contains this text are printed and dumped.
-  bool time_passes = false;      ///< Table of the time of each pass.
-  std::string profile;           ///< File for a Chrome trace of compilation and run.
+  std::string log = "warning";  ///< Level and rules, see log.h.
+  bool log_json = false;        ///< Log as JSON lines.
+  std::string print_ir;         ///< Loop IR: "after-change", "after-each", "after:PASS", "before:PASS".
+  std::string print_graph;      ///< Graph, same values.
+  std::string print_schedule;   ///< Schedules: "steps", "cpp", "json", "loops".
+  std::string explain;          ///< Decisions: "fusion", "schedule", "layout", "memory", "tuning", separated by commas.
+  std::string dump;             ///< Folder for numbered files of every stage.
+  std::string filter;           ///< Only kernels whose name contains this text are printed and dumped.
+  bool time_passes = false;     ///< Table of the time of each pass.
+  std::string profile;          ///< File for a Chrome trace of compilation and run.
   // What is done.
-  std::string stop_after;        ///< Name of the pass after which compilation ends.
-  int64_t pass_limit = -1;       ///< Number of optional passes that run; -1 = all. For bisecting.
-  std::string disable_pass;      ///< Optional passes to leave out, separated by commas.
-  bool verify_each = false;      ///< Verify the IR after each pass.
-  bool check = false;            ///< Compare each kernel with the reference interpreter.
-  std::string repro;             ///< File for a reproducer when a pass fails.
-  int64_t seed = 0;              ///< Seed of everything random.
-  bool contract = true;          ///< Allow a*b+c to become one fused multiply-add.
-  bool winograd = true;          ///< Allow Winograd convolution.
+  std::string stop_after;            ///< Name of the pass after which compilation ends.
+  int64_t pass_limit = -1;           ///< Number of optional passes that run; -1 = all. For bisecting.
+  std::string disable_pass;          ///< Optional passes to leave out, separated by commas.
+  bool verify_each = false;          ///< Verify the IR after each pass.
+  bool check = false;                ///< Compare each kernel with the reference interpreter.
+  std::string repro;                 ///< File for a reproducer when a pass fails.
+  int64_t seed = 0;                  ///< Seed of everything random.
+  bool contract = true;              ///< Allow a*b+c to become one fused multiply-add.
+  bool winograd = true;              ///< Allow Winograd convolution.
   int64_t constant_limit_mib = 64;   ///< Largest tensor that constant folding may make.
   int64_t memory_limit_mib = 65536;  ///< Largest arena and largest model that are accepted.
   // How it runs.
-  int64_t threads = 0;           ///< Threads for running; 0 = usable cores.
-  int64_t compile_threads = 0;   ///< Threads for compiling; 0 = usable cores.
-  int64_t spin_us = 1000;        ///< How long an idle worker spins before it sleeps.
-  bool huge_pages = true;        ///< Ask for huge pages for arenas and weights.
-  bool perf_map = false;         ///< Name loaded kernels in /tmp/perf-PID.map, where perf looks for them.
+  int64_t threads = 0;          ///< Threads for running; 0 = usable cores.
+  int64_t compile_threads = 0;  ///< Threads for compiling; 0 = usable cores.
+  int64_t spin_us = 1000;       ///< How long an idle worker spins before it sleeps.
+  bool huge_pages = true;       ///< Ask for huge pages for arenas and weights.
+  bool perf_map = false;        ///< Name loaded kernels in /tmp/perf-PID.map, where perf looks for them.
 
   /// The environment's values on top of the defaults.
   /// Errors: bad-switch, with the variable's name.

@@ -4,8 +4,8 @@ namespace tensmith {
 namespace {
 
 // XCR0 bits: the operating system saves these registers at a task switch; without them the instructions trap.
-constexpr uint32_t kYmm = 0x6;    // SSE and AVX state
-constexpr uint32_t kZmm = 0xe6;   // and opmask, upper halves, zmm16 to zmm31
+constexpr uint32_t kYmm = 0x6;       // SSE and AVX state
+constexpr uint32_t kZmm = 0xe6;      // and opmask, upper halves, zmm16 to zmm31
 constexpr uint32_t kTile = 0x60000;  // AMX
 
 constexpr CpuFeature cpuid(const char* name, int level, const char* needs, uint32_t leaf, uint32_t subleaf, char reg,
@@ -69,11 +69,11 @@ const std::vector<CpuFeature>& x86_features() {
 const std::vector<CpuFeature>& aarch64_features() {
   // Source: Linux arch/arm64/include/uapi/asm/hwcap.h.
   static const std::vector<CpuFeature> table = {
-      hwcap("fp-armv8", 1, "", TENSMITH_HWCAP, 0), hwcap("neon", 1, "fp-armv8", TENSMITH_HWCAP, 1),
-      hwcap("lse", 0, "", TENSMITH_HWCAP, 8),      hwcap("rdm", 0, "neon", TENSMITH_HWCAP, 12),
+      hwcap("fp-armv8", 1, "", TENSMITH_HWCAP, 0),      hwcap("neon", 1, "fp-armv8", TENSMITH_HWCAP, 1),
+      hwcap("lse", 0, "", TENSMITH_HWCAP, 8),           hwcap("rdm", 0, "neon", TENSMITH_HWCAP, 12),
       hwcap("fullfp16", 0, "neon", TENSMITH_HWCAP, 10), hwcap("dotprod", 0, "neon", TENSMITH_HWCAP, 20),
-      hwcap("sve", 0, "fullfp16", TENSMITH_HWCAP, 22), hwcap("sve2", 0, "sve", TENSMITH_HWCAP2, 1),
-      hwcap("i8mm", 0, "neon", TENSMITH_HWCAP2, 13), hwcap("bf16", 0, "neon", TENSMITH_HWCAP2, 14),
+      hwcap("sve", 0, "fullfp16", TENSMITH_HWCAP, 22),  hwcap("sve2", 0, "sve", TENSMITH_HWCAP2, 1),
+      hwcap("i8mm", 0, "neon", TENSMITH_HWCAP2, 13),    hwcap("bf16", 0, "neon", TENSMITH_HWCAP2, 14),
   };
   return table;
 }

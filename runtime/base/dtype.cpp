@@ -25,11 +25,11 @@ struct Name {
   DType type;
 };
 constexpr Name kNames[] = {
-    {"bool", kBool},       {"i4", kInt4},         {"i8", kInt8},         {"i16", kInt16},      {"i32", kInt32},
-    {"i64", kInt64},       {"u4", kUInt4},        {"u8", kUInt8},        {"u16", kUInt16},     {"u32", kUInt32},
-    {"u64", kUInt64},      {"f16", kFloat16},     {"f32", kFloat32},     {"f64", kFloat64},    {"bf16", kBFloat16},
-    {"handle", kHandle},   {"int8", kInt8},       {"int16", kInt16},     {"int32", kInt32},    {"int64", kInt64},
-    {"uint8", kUInt8},     {"uint16", kUInt16},   {"uint32", kUInt32},   {"uint64", kUInt64},  {"float16", kFloat16},
+    {"bool", kBool},       {"i4", kInt4},         {"i8", kInt8},           {"i16", kInt16},     {"i32", kInt32},
+    {"i64", kInt64},       {"u4", kUInt4},        {"u8", kUInt8},          {"u16", kUInt16},    {"u32", kUInt32},
+    {"u64", kUInt64},      {"f16", kFloat16},     {"f32", kFloat32},       {"f64", kFloat64},   {"bf16", kBFloat16},
+    {"handle", kHandle},   {"int8", kInt8},       {"int16", kInt16},       {"int32", kInt32},   {"int64", kInt64},
+    {"uint8", kUInt8},     {"uint16", kUInt16},   {"uint32", kUInt32},     {"uint64", kUInt64}, {"float16", kFloat16},
     {"float32", kFloat32}, {"float64", kFloat64}, {"bfloat16", kBFloat16},
 };
 
@@ -41,7 +41,8 @@ Result<DType> parse_dtype(std::string_view text) {
   if (size_t x = text.rfind('x'); x != std::string_view::npos && x > 0) {
     const char* end = text.data() + text.size();
     auto [p, error] = std::from_chars(text.data() + x + 1, end, lanes);
-    if (error != std::errc() || p != end || lanes < 1 || lanes > 1024) return Failure{"bad-dtype", "'" + std::string(text) + "' is no dtype"};
+    if (error != std::errc() || p != end || lanes < 1 || lanes > 1024)
+      return Failure{"bad-dtype", "'" + std::string(text) + "' is no dtype"};
     base = text.substr(0, x);
   }
   for (const Name& name : kNames)

@@ -9,7 +9,8 @@
 
 namespace tensmith {
 
-/// A scalar type with a number of lanes. Codes and widths follow DLPack's numbering so that a DLDataType converts field by field.
+/// A scalar type with a number of lanes. Codes and widths follow DLPack's numbering so that a DLDataType converts field
+/// by field.
 struct DType {
   enum class Code : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kHandle = 3, kBFloat = 4, kBool = 6 };
 

@@ -38,7 +38,8 @@ class UserError : public Error {
 /// A correct model that needs something we do not have (exit code 3).
 class UnsupportedError : public Error {
  public:
-  UnsupportedError(std::string id, std::string message) : Error(ErrorKind::kUnsupported, std::move(id), std::move(message)) {}
+  UnsupportedError(std::string id, std::string message)
+      : Error(ErrorKind::kUnsupported, std::move(id), std::move(message)) {}
 };
 /// An illegal schedule; the text also shows the loop nest with the loop marked.
 class ScheduleError : public Error {
@@ -61,7 +62,8 @@ class InternalError : public Error {
   explicit InternalError(std::string message) : Error(ErrorKind::kInternal, "internal-error", std::move(message)) {}
 };
 
-/// The command line's exit code for an error: 1 internal, 2 usage, 3 unsupported model, 4 mismatch, 5 target, 6 schedule.
+/// The command line's exit code for an error: 1 internal, 2 usage, 3 unsupported model, 4 mismatch, 5 target, 6
+/// schedule.
 int exit_code(ErrorKind kind);
 
 namespace detail {
@@ -94,11 +96,12 @@ struct ThrowInternal {
 }  // namespace detail
 }  // namespace tensmith
 
-/// Throws UserError(id, message) unless `cond`; the message is only built on failure: `TS_USER_CHECK(n > 0, "bad-n") << "n is " << n;`
-#define TS_USER_CHECK(cond, id) \
-  (cond) ? (void)0 : ::tensmith::detail::ThrowUser{id} & ::tensmith::detail::CheckStream()
+/// Throws UserError(id, message) unless `cond`; the message is only built on failure: `TS_USER_CHECK(n > 0, "bad-n") <<
+/// "n is " << n;`
+#define TS_USER_CHECK(cond, id) (cond) ? (void)0 : ::tensmith::detail::ThrowUser{id} & ::tensmith::detail::CheckStream()
 /// Throws InternalError with file, line and condition unless `cond`. Always on.
 #define TS_CHECK(cond) \
   (cond) ? (void)0 : ::tensmith::detail::ThrowInternal{__FILE__, __LINE__, #cond} & ::tensmith::detail::CheckStream()
 /// Marks a place that cannot be reached.
-#define TS_UNREACHABLE() ::tensmith::detail::ThrowInternal{__FILE__, __LINE__, "unreachable"} & ::tensmith::detail::CheckStream()
+#define TS_UNREACHABLE() \
+  ::tensmith::detail::ThrowInternal{__FILE__, __LINE__, "unreachable"} & ::tensmith::detail::CheckStream()

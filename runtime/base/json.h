@@ -16,9 +16,9 @@ using Json = nlohmann::ordered_json;
 
 /// Where a result comes from. Fields that do not apply stay empty and are written as null.
 struct Provenance {
-  std::string schema;        ///< Name and version of the form: "tensmith.bench/1".
-  std::string target;        ///< to_string of the target.
-  int threads = 0;           ///< 0: not applicable.
+  std::string schema;  ///< Name and version of the form: "tensmith.bench/1".
+  std::string target;  ///< to_string of the target.
+  int threads = 0;     ///< 0: not applicable.
   int64_t seed = 0;
   std::string model_digest;  ///< SHA-256 of the model file.
 };

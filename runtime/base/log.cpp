@@ -54,10 +54,8 @@ std::string set_log_rules(std::string_view text) {
     LogLevel level;
     if (!parse_level(equal == std::string_view::npos ? word : word.substr(equal + 1), level) || equal == 0)
       return std::string(word);
-    if (equal == std::string_view::npos)
-      next.base = level;
-    else
-      next.rules.push_back({std::string(word.substr(0, equal)), level});
+    if (equal == std::string_view::npos) next.base = level;
+    else next.rules.push_back({std::string(word.substr(0, equal)), level});
   }
   LogLevel highest = next.base;
   for (const Rule& rule : next.rules) highest = std::max(highest, rule.level);
@@ -96,8 +94,7 @@ void write_log(LogLevel level, const char* file, int line, const std::string& te
   if (g_json.load(std::memory_order_relaxed))
     out = Json{{"level", name}, {"at", place}, {"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) +
           "\n";
-  else
-    out = std::string(name) + ": " + (level >= LogLevel::kDebug ? place + ": " : "") + text + "\n";
+  else out = std::string(name) + ": " + (level >= LogLevel::kDebug ? place + ": " : "") + text + "\n";
   // One write, and no exception: a full or closed stderr must not end a compilation.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, out.data(), out.size());
 }

@@ -46,7 +46,6 @@ class LogLine {
 }  // namespace tensmith
 
 /// `TS_LOG(kInfo) << "took " << ms << " ms";` builds the text only if it is written.
-#define TS_LOG(level)                                                     \
+#define TS_LOG(level)                                                    \
   if (!::tensmith::log_enabled(::tensmith::LogLevel::level, __FILE__)) { \
-  } else                                                                  \
-    ::tensmith::detail::LogLine(::tensmith::LogLevel::level, __FILE__, __LINE__)
+  } else ::tensmith::detail::LogLine(::tensmith::LogLevel::level, __FILE__, __LINE__)

@@ -228,12 +228,9 @@ Result<Target> Target::parse(std::string_view text) {
   const std::string_view name = next_word();
   Target t;
   const CpuKind* kind = find_cpu_kind(name);
-  if (name == "host" || name == "native")
-    t = host();
-  else if (kind)
-    t = from_kind(*kind);
-  else
-    return Failure{"bad-target", "target: expected one of " + list_kinds() + "; got '" + std::string(name) + "'"};
+  if (name == "host" || name == "native") t = host();
+  else if (kind) t = from_kind(*kind);
+  else return Failure{"bad-target", "target: expected one of " + list_kinds() + "; got '" + std::string(name) + "'"};
 
   // Features first, whatever their place: the vector width that options may choose follows from them.
   Names names(t.feature_names.begin(), t.feature_names.end());

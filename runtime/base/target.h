@@ -14,12 +14,12 @@ namespace tensmith {
 
 /// A CPU target. Everything that picks tiles, layouts or vector width reads these figures, never a CPU's name.
 struct Target {
-  std::string arch = "x86_64";                       ///< "x86_64" or "aarch64".
-  std::string triple = "x86_64-unknown-linux-gnu";   ///< LLVM triple.
-  std::string cpu = "x86-64";                        ///< LLVM "target-cpu": an x86-64 level, or "generic" on AArch64.
-  std::string tune_cpu;  ///< LLVM "tune-cpu": the kind whose timing fits best; may be empty.
-  std::string features;                              ///< LLVM "target-features" beyond `cpu`: "+fma,+avx512vnni".
-  std::vector<std::string> feature_names;            ///< All features of the table that code may use, in table order.
+  std::string arch = "x86_64";                      ///< "x86_64" or "aarch64".
+  std::string triple = "x86_64-unknown-linux-gnu";  ///< LLVM triple.
+  std::string cpu = "x86-64";                       ///< LLVM "target-cpu": an x86-64 level, or "generic" on AArch64.
+  std::string tune_cpu;                             ///< LLVM "tune-cpu": the kind whose timing fits best; may be empty.
+  std::string features;                             ///< LLVM "target-features" beyond `cpu`: "+fma,+avx512vnni".
+  std::vector<std::string> feature_names;           ///< All features of the table that code may use, in table order.
 
   int vector_bits = 128;      ///< Width to generate: 512, 256 or 128.
   int vector_registers = 16;  ///< 32 with AVX-512 (at any width) and on AArch64.

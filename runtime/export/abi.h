@@ -26,7 +26,7 @@ extern "C" {
 #define TENSMITH_BAD_TENSOR (-2)          /* shape, dtype, layout, alignment, overlap */
 #define TENSMITH_MISSING_CPU_FEATURE (-3) /* this CPU cannot run the code; the message names the feature */
 #define TENSMITH_BAD_WEIGHTS (-4) /* the file of weights is missing or not the one that belongs to the library */
-#define TENSMITH_BUSY (-5)                /* the instance is running in another thread */
+#define TENSMITH_BUSY (-5)        /* the instance is running in another thread */
 #define TENSMITH_OUT_OF_MEMORY (-12)
 
 /* ---- The description of a model: constants in the library ---- */
@@ -44,7 +44,7 @@ typedef struct tensmith_io {
   const char* name;
   const int64_t* shape;
   int32_t ndim;
-  int32_t alignment; /* bytes that data pointers must be aligned to */
+  int32_t alignment;  /* bytes that data pointers must be aligned to */
   uint8_t dtype_code; /* as in tensmith_tensor */
   uint8_t dtype_bits;
   uint16_t dtype_lanes;
@@ -115,11 +115,11 @@ typedef int32_t (*tensmith_parallel_for)(void* pool, tensmith_loop_body body, vo
 /* How an instance is made. Set everything to zero, then `size`, then what you need. */
 typedef struct tensmith_options {
   uint32_t size;
-  uint32_t flags;             /* TENSMITH_... */
-  int32_t num_threads;        /* the caller included; 0: as compiled; 1: no threads are started */
-  int32_t spin_us;            /* microseconds that idle threads spin before they sleep; 0: 1000; -1: never spin */
-  const char* target;         /* take the variant whose target begins so; null: the best that this CPU can run */
-  const char* weights_path;   /* file of weights; null: beside the library */
+  uint32_t flags;           /* TENSMITH_... */
+  int32_t num_threads;      /* the caller included; 0: as compiled; 1: no threads are started */
+  int32_t spin_us;          /* microseconds that idle threads spin before they sleep; 0: 1000; -1: never spin */
+  const char* target;       /* take the variant whose target begins so; null: the best that this CPU can run */
+  const char* weights_path; /* file of weights; null: beside the library */
   const void* weights; /* weights that the host has in memory (the file's data without header), aligned to 64 bytes */
   int64_t weights_bytes;
   /* Memory for instance and workspace; null: from the operating system. */

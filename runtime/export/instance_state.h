@@ -14,9 +14,9 @@ struct tensmith_instance {
   tensmith_pool* pool; /* built-in threads; null: one thread or the host's */
   tensmith_parallel_for host_parallel_for;
   void* host_pool;
-  int64_t* dims;       /* symbols, derived dimensions */
-  void** buffers;      /* inputs, outputs, weights, arena: what the generated code gets */
-  int64_t* io_bytes;   /* bytes of each input and output in the run at hand */
+  int64_t* dims;     /* symbols, derived dimensions */
+  void** buffers;    /* inputs, outputs, weights, arena: what the generated code gets */
+  int64_t* io_bytes; /* bytes of each input and output in the run at hand */
   const void* weights;
   tensmith_mapping mapping; /* of the weights file */
   void* weights_copy;       /* in huge pages */

@@ -38,7 +38,7 @@ struct ModelDescription {
   struct Variant {
     std::string target;
     std::vector<tensmith_cpu_requirement> requirements;  ///< required_cpu_features(target)
-    std::string run_symbol;         ///< int32_t run(const tensmith_context*, void* const* buffers, const int64_t* dims)
+    std::string run_symbol;  ///< int32_t run(const tensmith_context*, void* const* buffers, const int64_t* dims)
     std::string
         arena_size_symbol;  ///< int64_t arena_size(const int64_t* dims, int64_t threads); "": the two figures below
     int64_t arena_bytes = 0;

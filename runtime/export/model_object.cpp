@@ -14,7 +14,7 @@ struct Section {
   const char* name;
   uint32_t type;
   uint64_t flags;
-  std::string own;              // content, unless...
+  std::string own;                 // content, unless...
   std::span<const std::byte> far;  // ...it is somebody else's
   uint32_t link = 0, info = 0;
   uint64_t alignment = 1, entry_size = 0;

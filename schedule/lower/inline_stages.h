@@ -5,7 +5,8 @@
 
 namespace tensmith {
 
-/// The state with the bodies of inlined stages put in place of each read of them (transitively). Inlined stages stay in the list.
+/// The state with the bodies of inlined stages put in place of each read of them (transitively). Inlined stages stay in
+/// the list.
 ScheduleState with_inlined_stages(ScheduleState state);
 
 }  // namespace tensmith

@@ -17,11 +17,14 @@ void NestBuilder::check_attachments() const {
     for (int user : state_.consumers_of(static_cast<int>(index))) {
       if (stage(user).attach == AttachKind::kInlined) continue;
       bool inside = stage(user).name == owner.name;
-      for (const StageState* s = &stage(user); !inside && s->attach == AttachKind::kAt; s = state_.find(s->attach_stage))
+      for (const StageState* s = &stage(user); !inside && s->attach == AttachKind::kAt;
+           s = state_.find(s->attach_stage))
         inside = s->attach_stage == owner.name && owner.order_position(owner.find_loop(s->attach_loop)) >= position;
       if (position < 0 || !inside)
-        throw ScheduleError("attach-illegal", "schedule " + state_.name + ": stage " + p.name + " is computed at " + p.attach_stage + "." + p.attach_loop +
-                                                  ", but stage " + stage(user).name + " outside of it also reads it; choose a loop that surrounds both\n" +
+        throw ScheduleError("attach-illegal", "schedule " + state_.name + ": stage " + p.name + " is computed at " +
+                                                  p.attach_stage + "." + p.attach_loop + ", but stage " +
+                                                  stage(user).name +
+                                                  " outside of it also reads it; choose a loop that surrounds both\n" +
                                                   loop_nest_text(state_, p.attach_stage + "." + p.attach_loop));
     }
   }
@@ -32,7 +35,8 @@ LoopFunction NestBuilder::build() {
   // Steps that put loops into an order of their own (tile) may have moved a shifted loop into a reduction.
   for (const StageState& s : state_.stages)
     if (const Result<void> ok = check_shift_order(s, s.order, s.init_loop); !ok)
-      throw ScheduleError(ok.failure().id, "schedule " + state_.name + ": " + ok.failure().message + "\n" + loop_nest_text(state_));
+      throw ScheduleError(ok.failure().id,
+                          "schedule " + state_.name + ": " + ok.failure().message + "\n" + loop_nest_text(state_));
   LoopFunction function;
   function.name = state_.name;
   function.scalars = state_.dims;
@@ -48,14 +52,16 @@ LoopFunction NestBuilder::build() {
     std::vector<Expr> shape = layout.physical_shape(logical->shape);
     for (Expr& extent : shape) extent = short_form(extent);
     // Callers may hand in any element-aligned memory; vector loads without alignment cost nothing where it is aligned.
-    const Buffer buffer = make_buffer(logical->name, logical->dtype, shape, Scope::kGlobal, static_cast<int>(logical->dtype.bytes()));
+    const Buffer buffer =
+        make_buffer(logical->name, logical->dtype, shape, Scope::kGlobal, static_cast<int>(logical->dtype.bytes()));
     storage_[logical.get()] = {buffer, std::vector<Expr>(logical->shape.size(), Expr(0)), layout};
     function.buffers.push_back(buffer);
     return buffer;
   };
   for (const Buffer& input : state_.inputs) add_parameter(input);
   for (const Buffer& output : state_.outputs) {
-    TS_CHECK(!storage_.count(output.get())) << state_.name << ": " << output->name << " is an input or stands twice among the outputs";
+    TS_CHECK(!storage_.count(output.get()))
+        << state_.name << ": " << output->name << " is an input or stands twice among the outputs";
     function.outputs.push_back(add_parameter(output));
     output_buffers_.insert(output.get());
   }
@@ -83,7 +89,8 @@ LoopFunction NestBuilder::build() {
     stmts.push_back(emit_stage(static_cast<int>(index), whole));
   }
   function.body = Block::make(stmts);
-  for (auto buffer = temporaries.rbegin(); buffer != temporaries.rend(); ++buffer) function.body = Allocate::make(*buffer, function.body);
+  for (auto buffer = temporaries.rbegin(); buffer != temporaries.rend(); ++buffer)
+    function.body = Allocate::make(*buffer, function.body);
   return function;
 }
 

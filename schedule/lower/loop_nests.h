@@ -5,10 +5,10 @@
 
 namespace tensmith {
 
-/// Loops with physical (multi-dimensional) indices; stages that are neither inlined nor outputs are Allocate nodes, those of
-/// scope kGlobal stand outermost. Tails are peeled, guarded or shifted as the splits say; conditions stand as far out as their
-/// variables allow. Parameters: inputs, then outputs.
-/// Errors: ScheduleError `bounds-unknown`, `attach-illegal`, `register-size`.
+/// Loops with physical (multi-dimensional) indices; stages that are neither inlined nor outputs are Allocate nodes,
+/// those of scope kGlobal stand outermost. Tails are peeled, guarded or shifted as the splits say; conditions stand as
+/// far out as their variables allow. Parameters: inputs, then outputs. Errors: ScheduleError `bounds-unknown`,
+/// `attach-illegal`, `register-size`.
 LoopFunction build_loop_nests(const ScheduleState& state);
 
 }  // namespace tensmith

@@ -23,11 +23,16 @@ Stmt run_partition(const Stmt& s, const LowerOptions&) { return partition_loops(
 Stmt run_flatten(const Stmt& s, const LowerOptions&) { return flatten_buffers(s); }
 
 constexpr LowerPass kPasses[] = {
-    {"simplify_nests", "canonical index expressions", "so that the passes below see linear indices and decided conditions", run_simplify},
-    {"vectorize", "vectorized loops become vector expressions", "before unrolling: a body is widened once, not once per copy", run_vectorize},
-    {"unroll", "unrolled loops become copies", "after vectorizing; conditions then concern single loop variables", run_unroll},
-    {"simplify_copies", "fold the constants that unrolling put in", "partitioning solves conditions in canonical form", run_simplify},
-    {"partition", "conditions on the edges leave the inside of loops", "before flattening, which hides the dimensions", run_partition},
+    {"simplify_nests", "canonical index expressions",
+     "so that the passes below see linear indices and decided conditions", run_simplify},
+    {"vectorize", "vectorized loops become vector expressions",
+     "before unrolling: a body is widened once, not once per copy", run_vectorize},
+    {"unroll", "unrolled loops become copies", "after vectorizing; conditions then concern single loop variables",
+     run_unroll},
+    {"simplify_copies", "fold the constants that unrolling put in", "partitioning solves conditions in canonical form",
+     run_simplify},
+    {"partition", "conditions on the edges leave the inside of loops", "before flattening, which hides the dimensions",
+     run_partition},
     {"flatten", "one flat index per access", "code generators know only flat memory", run_flatten},
     {"simplify", "fold the address arithmetic", "last, so that code generation sees base + constant", run_simplify},
 };
@@ -50,8 +55,10 @@ void check_no_shared_workspace(const Stmt& body, const std::string& name) {
     if (!loop || loop->for_kind != ForKind::kParallel) return true;
     visit(loop->body, [&](const Stmt& inner) {
       if (const auto* allocation = inner.as<Allocate>(); allocation && allocation->buffer->scope == Scope::kGlobal)
-        throw ScheduleError("parallel-workspace", "schedule " + name + ": buffer " + allocation->buffer->name + " inside the parallel loop " +
-                                                      loop->var.name() + " is too large for a thread's stack; compute it at a loop further inside");
+        throw ScheduleError("parallel-workspace",
+                            "schedule " + name + ": buffer " + allocation->buffer->name + " inside the parallel loop " +
+                                loop->var.name() +
+                                " is too large for a thread's stack; compute it at a loop further inside");
       return true;
     });
     return false;
@@ -81,7 +88,8 @@ LoweredKernel lower(const Schedule& schedule, const LowerOptions& options) {
     const Stmt before = kernel.function.body;
     kernel.function.body = pass.run(before, options);
     if (options.verify_each) {
-      // One flat index hides the dimensions that keep the iterations of a parallel loop apart; the passes before were checked.
+      // One flat index hides the dimensions that keep the iterations of a parallel loop apart; the passes before were
+      // checked.
       flat = flat || pass.run == run_flatten;
       VerifyOptions checks;
       checks.races = !flat;

@@ -12,9 +12,9 @@ namespace tensmith {
 
 /// What a pass may know beside the statement.
 struct LowerOptions {
-  int max_unroll = 4096;          ///< statements that unrolling may make in one kernel
+  int max_unroll = 4096;  ///< statements that unrolling may make in one kernel
   bool verify_each = false;
-  int pass_limit = -1;            ///< run only so many passes (bisecting); -1: all
+  int pass_limit = -1;  ///< run only so many passes (bisecting); -1: all
   /// Called after each pass that changed something: (number, name, text is made by the callee when wanted).
   std::function<void(int, const char*, const LoopFunction&)> on_pass = nullptr;
   std::function<void(const char*, double ms)> on_time = nullptr;
@@ -22,7 +22,7 @@ struct LowerOptions {
 
 /// A kernel ready for code generation.
 struct LoweredKernel {
-  LoopFunction function;               ///< buffers: inputs, outputs, workspaces; flat accesses
+  LoopFunction function;  ///< buffers: inputs, outputs, workspaces; flat accesses
   int num_inputs = 0, num_outputs = 0, num_workspaces = 0;
   std::vector<Layout> input_layouts, output_layouts;  ///< how the caller must lay its tensors out
 };

@@ -43,7 +43,8 @@ Expr NestBuilder::value_of(NestInstance& in, int loop, RangeMap* free) {
   Expr base = value_of(in, used->outer, free) * Expr(used->factor);
   if (used->tail == Tail::kShiftInwards) {
     const Expr whole = extent_of(in, loop);
-    if (!can_prove(floor_mod(whole, Expr(used->factor)) == 0, facts_)) base = min(base, max(whole - Expr(used->factor), Expr(0)));
+    if (!can_prove(floor_mod(whole, Expr(used->factor)) == 0, facts_))
+      base = min(base, max(whole - Expr(used->factor), Expr(0)));
   }
   return short_form(base + value_of(in, used->inner, free));
 }
@@ -80,7 +81,8 @@ bool NestBuilder::stays_inside(const NestInstance& in, int loop) {
   if (!used) return true;
   if (used->kind == Kind::kFuse) return stays_inside(in, used->whole);
   // A loop shorter than one shifted piece reaches beyond it, under a condition.
-  const bool shifted = used->tail == Tail::kShiftInwards && can_prove(extent_of(in, used->whole) >= Expr(used->factor), facts_);
+  const bool shifted =
+      used->tail == Tail::kShiftInwards && can_prove(extent_of(in, used->whole) >= Expr(used->factor), facts_);
   const bool exact = (in.decided.count(used) && !in.guarded.count(used)) || shifted ||
                      can_prove(floor_mod(extent_of(in, used->whole), Expr(used->factor)) == 0, facts_);
   return exact && stays_inside(in, used->outer) && stays_inside(in, used->inner);
@@ -125,7 +127,8 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         const bool whole = !c.consumer_of(c.axis_loops[a]) && in.value[c.axis_loops[a]].get() == nullptr;
         wide_ranges[c.stage->axes[a].var.get()] = whole ? in.domain.wide(a) : range;
         // A tail under a condition reaches beyond the extent; what lies there is not computed.
-        if (range.hi.get() && !stays_inside(in, c.axis_loops[a]) && !can_prove(range.hi <= in.domain.min[a] + in.domain.extent[a] - 1, facts_))
+        if (range.hi.get() && !stays_inside(in, c.axis_loops[a]) &&
+            !can_prove(range.hi <= in.domain.min[a] + in.domain.extent[a] - 1, facts_))
           range.hi = min(range.hi, in.domain.min[a] + in.domain.extent[a] - 1);
         ranges[c.stage->axes[a].var.get()] = range;
       }
@@ -133,7 +136,8 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         const Expr e = value_of(in, c.reduce_loops[a], &free);
         Interval range = bounds_of(e, free, facts_);
         const Expr last = c.stage->reduce_axes[a].extent - 1;
-        if (range.hi.get() && !stays_inside(in, c.reduce_loops[a]) && !can_prove(range.hi <= last, facts_)) range.hi = min(range.hi, last);
+        if (range.hi.get() && !stays_inside(in, c.reduce_loops[a]) && !can_prove(range.hi <= last, facts_))
+          range.hi = min(range.hi, last);
         ranges[c.stage->reduce_axes[a].var.get()] = range;
         wide_ranges[c.stage->reduce_axes[a].var.get()] = range;
       }
@@ -143,7 +147,8 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         ranges[c.stage->axes[a].var.get()] = {domain.min[a], short_form(domain.min[a] + domain.extent[a] - 1)};
         wide_ranges[c.stage->axes[a].var.get()] = domain.wide(a);
       }
-      for (const Axis& axis : c.stage->reduce_axes) wide_ranges[axis.var.get()] = ranges[axis.var.get()] = {Expr(0), short_form(axis.extent - 1)};
+      for (const Axis& axis : c.stage->reduce_axes)
+        wide_ranges[axis.var.get()] = ranges[axis.var.get()] = {Expr(0), short_form(axis.extent - 1)};
     } else {
       TS_UNREACHABLE() << p.name << " is read by " << c.name << " outside of its place";
     }
@@ -154,15 +159,20 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         if (!read || state_.producer_of(read->buffer.get()) != producer) return true;
         for (size_t d = 0; d < shape.size(); ++d) {
           Interval range = bounds_of(read->indices[d], ranges, facts_);
-          const auto is_short_axis = [&](const Axis& axis) { return axis.var.get() == read->indices[d].get() && can_prove(axis.extent <= shape[d], facts_); };
-          inside[d] = inside[d] && (std::any_of(c.stage->axes.begin(), c.stage->axes.end(), is_short_axis) ||
-                                    std::any_of(c.stage->reduce_axes.begin(), c.stage->reduce_axes.end(), is_short_axis));
+          const auto is_short_axis = [&](const Axis& axis) {
+            return axis.var.get() == read->indices[d].get() && can_prove(axis.extent <= shape[d], facts_);
+          };
+          inside[d] =
+              inside[d] && (std::any_of(c.stage->axes.begin(), c.stage->axes.end(), is_short_axis) ||
+                            std::any_of(c.stage->reduce_axes.begin(), c.stage->reduce_axes.end(), is_short_axis));
           if (range.lo.get() == nullptr) range.lo = Expr(0);
           if (range.hi.get() == nullptr) range.hi = shape[d] - 1;
           Interval wide = bounds_of(read->indices[d], wide_ranges, facts_);
           if (wide.lo.get() == nullptr) wide.lo = Expr(0);
           if (wide.hi.get() == nullptr) wide.hi = shape[d] - 1;
-          wide_box[d] = first ? wide : Interval{short_form(min(wide_box[d].lo, wide.lo)), short_form(max(wide_box[d].hi, wide.hi))};
+          wide_box[d] =
+              first ? wide
+                    : Interval{short_form(min(wide_box[d].lo, wide.lo)), short_form(max(wide_box[d].hi, wide.hi))};
           box[d] = first ? range : Interval{short_form(min(box[d].lo, range.lo)), short_form(max(box[d].hi, range.hi))};
         }
         first = false;

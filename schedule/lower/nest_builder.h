@@ -1,5 +1,5 @@
-/// The builder behind build_loop_nests: emits each stage's loops recursively, so that every piece of a peeled loop gets bounds
-/// of its own. Internal to schedule/lower/.
+/// The builder behind build_loop_nests: emits each stage's loops recursively, so that every piece of a peeled loop gets
+/// bounds of its own. Internal to schedule/lower/.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@ namespace tensmith {
 /// A box of logical indices: [min, min + extent) per dimension.
 struct Region {
   std::vector<Expr> min, extent;
-  /// The same before it was cut at the edges of tensors: a box around it whose extents mostly are constants, which storage is
-  /// sized by. Empty: the same.
+  /// The same before it was cut at the edges of tensors: a box around it whose extents mostly are constants, which
+  /// storage is sized by. Empty: the same.
   std::vector<Expr> wide_min, wide_extent;
 
   Interval wide(size_t dim) const {
@@ -35,14 +35,15 @@ struct Storage {
 /// A stage whose loops are being emitted: which loops are open, and what has been decided on the way.
 struct NestInstance {
   int stage = -1;
-  Region domain;                        ///< of the stage's axes
-  std::vector<Expr> value;              ///< by loop: the variable (or constant) of an opened loop; null while closed
-  std::map<int, Expr> inner_extent;     ///< by loop: extent that a peel decision fixed
+  Region domain;                          ///< of the stage's axes
+  std::vector<Expr> value;                ///< by loop: the variable (or constant) of an opened loop; null while closed
+  std::map<int, Expr> inner_extent;       ///< by loop: extent that a peel decision fixed
   std::set<const LoopRelation*> decided;  ///< peels decided
-  std::set<const LoopRelation*> guarded;  ///< peels whose inner loop was opened before its extent was known: under a condition instead
-  std::set<int> conditions_done;        ///< conditions already emitted, by number
-  std::map<int, Var> free_vars;         ///< stand-ins of closed loops in bounds inference
-  int pending_attach = -1;              ///< loop just opened, whose attached stages are still to be emitted
+  std::set<const LoopRelation*>
+      guarded;  ///< peels whose inner loop was opened before its extent was known: under a condition instead
+  std::set<int> conditions_done;  ///< conditions already emitted, by number
+  std::map<int, Var> free_vars;   ///< stand-ins of closed loops in bounds inference
+  int pending_attach = -1;        ///< loop just opened, whose attached stages are still to be emitted
   bool init_done = false;
 };
 

@@ -45,7 +45,8 @@ Expr NestBuilder::condition_expr(NestInstance& in, const Condition& c) {
   if (c.guard) {
     const Expr whole = extent_of(in, c.guard->whole);
     // A shifted piece lies inside, unless the loop is shorter than one piece.
-    if (c.guard->tail == Tail::kShiftInwards && can_prove(whole >= Expr(c.guard->factor), facts_)) return make_bool(true);
+    if (c.guard->tail == Tail::kShiftInwards && can_prove(whole >= Expr(c.guard->factor), facts_))
+      return make_bool(true);
     return short_form(value_of(in, c.guard->whole, nullptr) < whole);
   }
   const StageState& s = stage(in.stage);
@@ -54,7 +55,8 @@ Expr NestBuilder::condition_expr(NestInstance& in, const Condition& c) {
     if (std::count(c.loops.begin(), c.loops.end(), s.axis_loops[a]))
       map[s.stage->axes[a].var.get()] = short_form(in.domain.min[a] + value_of(in, s.axis_loops[a], nullptr));
   for (size_t a = 0; a < s.reduce_loops.size(); ++a)
-    if (std::count(c.loops.begin(), c.loops.end(), s.reduce_loops[a])) map[s.stage->reduce_axes[a].var.get()] = value_of(in, s.reduce_loops[a], nullptr);
+    if (std::count(c.loops.begin(), c.loops.end(), s.reduce_loops[a]))
+      map[s.stage->reduce_axes[a].var.get()] = value_of(in, s.reduce_loops[a], nullptr);
   return short_form(remap(substitute(c.where, map)));
 }
 
@@ -82,7 +84,9 @@ bool NestBuilder::needs_constant_extent(const StageState& s, int loop, int64_t f
     }
   }
   for (const StageState& other : state_.stages)
-    if (other.attach == AttachKind::kAt && other.attach_stage == s.name && other.scope == Scope::kRegister && !s.loops[loop].is_reduce) return true;
+    if (other.attach == AttachKind::kAt && other.attach_stage == s.name && other.scope == Scope::kRegister &&
+        !s.loops[loop].is_reduce)
+      return true;
   return false;
 }
 
@@ -130,7 +134,8 @@ Stmt NestBuilder::decide_peel(NestInstance in, const LoopRelation& r, size_t k, 
     tail = piece(left, outer >= full);
   } else {
     // The extent is symbolic, but the body wants a constant: one body for each length that the tail can have.
-    for (int64_t length = r.factor - 1; length >= 1; --length) tail = If::make(left == length, piece(Expr(length), outer >= full && left == length), tail);
+    for (int64_t length = r.factor - 1; length >= 1; --length)
+      tail = If::make(left == length, piece(Expr(length), outer >= full && left == length), tail);
   }
   if (is_const_int(is_full, 0)) return tail;
   return If::make(is_full, piece(factor, is_full), tail);
@@ -147,10 +152,15 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
   const std::vector<Condition> conditions = conditions_of(in.stage);
   for (size_t c = 0; c < conditions.size(); ++c) {
     if (in.conditions_done.count(static_cast<int>(c)) || (init && conditions[c].main_only)) continue;
-    if (const LoopRelation* guard = conditions[c].guard; guard && guard->tail == Tail::kPeel && !in.guarded.count(guard)) continue;
-    if (!std::all_of(conditions[c].loops.begin(), conditions[c].loops.end(), [&](int loop) { return determined(in, loop); })) continue;
+    if (const LoopRelation* guard = conditions[c].guard;
+        guard && guard->tail == Tail::kPeel && !in.guarded.count(guard))
+      continue;
+    if (!std::all_of(conditions[c].loops.begin(), conditions[c].loops.end(),
+                     [&](int loop) { return determined(in, loop); }))
+      continue;
     // The condition of a reduction must not keep its start value from being stored.
-    if (!init && conditions[c].main_only && s.stage->reducer.has_value() && !in.init_done && k <= init_position(s)) continue;
+    if (!init && conditions[c].main_only && s.stage->reducer.has_value() && !in.init_done && k <= init_position(s))
+      continue;
     in.conditions_done.insert(static_cast<int>(c));
     const Expr condition = condition_expr(in, conditions[c]);
     if (is_const_int(condition, 1)) continue;
@@ -164,7 +174,8 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
 
   // Behind the conditions: an outer loop that was split again may reach beyond its last piece.
   for (const LoopRelation& r : s.relations)
-    if (r.kind == Kind::kSplit && r.tail == Tail::kPeel && !in.decided.count(&r) && determined(in, r.outer)) return decide_peel(std::move(in), r, k, init);
+    if (r.kind == Kind::kSplit && r.tail == Tail::kPeel && !in.decided.count(&r) && determined(in, r.outer))
+      return decide_peel(std::move(in), r, k, init);
 
   if (in.pending_attach >= 0) {
     const int loop = in.pending_attach;
@@ -191,10 +202,12 @@ std::vector<Stmt> NestBuilder::prefetches(const NestInstance& in, int loop) {
     const StageState* producer = state_.find(key.substr(kPrefix.size()));
     if (!producer) continue;
     // What is computed further inside, or inlined, is in no memory yet.
-    const auto in_memory = [&](const Buffer& b) { return storage_.count(b.get()) && storage_.at(b.get()).buffer->scope != Scope::kRegister; };
+    const auto in_memory = [&](const Buffer& b) {
+      return storage_.count(b.get()) && storage_.at(b.get()).buffer->scope != Scope::kRegister;
+    };
     if (!std::all_of(producer->stage->outputs.begin(), producer->stage->outputs.end(), in_memory)) continue;
-    // The address that this loop reaches `distance` iterations later, with the loops inside it at their start; unrolled ones
-    // in each of their iterations, as long as that gives another address: the whole block of vectors is asked for.
+    // The address that this loop reaches `distance` iterations later, with the loops inside it at their start; unrolled
+    // ones in each of their iterations, as long as that gives another address: the whole block of vectors is asked for.
     NestInstance ahead = in;
     ahead.value[loop] = ahead.value[loop] + Expr(distance);
     std::vector<int> copies;
@@ -212,7 +225,8 @@ std::vector<Stmt> NestBuilder::prefetches(const NestInstance& in, int loop) {
           if (read && !done && state_.producer_of(read->buffer.get()) == producer - state_.stages.data()) {
             done = true;
             const Expr place = short_form(remap(substitute(e, map)));
-            if (std::none_of(places.begin(), places.end(), [&](const Expr& known) { return equal(known, place); })) places.push_back(place);
+            if (std::none_of(places.begin(), places.end(), [&](const Expr& known) { return equal(known, place); }))
+              places.push_back(place);
           }
           return !done;
         });
@@ -229,7 +243,8 @@ std::vector<Stmt> NestBuilder::prefetches(const NestInstance& in, int loop) {
       }
       ahead.value[copy] = Expr(0);
     }
-    for (const Expr& place : places) stmts.push_back(Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {place, IntImm::make(kInt32, 3)})));
+    for (const Expr& place : places)
+      stmts.push_back(Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {place, IntImm::make(kInt32, 3)})));
   }
   return stmts;
 }
@@ -257,7 +272,8 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
       if (!made || made->kind != Kind::kFuse) continue;
       const Expr inner = extent_of(piece, made->inner);
       for (const int part : {made->outer, made->inner}) {
-        const Expr part_value = short_form(part == made->outer ? floor_div(piece.value[whole], inner) : floor_mod(piece.value[whole], inner));
+        const Expr part_value = short_form(part == made->outer ? floor_div(piece.value[whole], inner)
+                                                               : floor_mod(piece.value[whole], inner));
         if (part_value.kind() == NodeKind::kIntImm || part_value.kind() == NodeKind::kVar) {
           piece.value[part] = part_value;
         } else {
@@ -274,14 +290,16 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
     parts.push_back(rest(std::move(piece), k + 1, init));
     facts_ = saved;
     Stmt body = Block::make(parts);
-    for (auto component = components.rbegin(); component != components.rend(); ++component) body = LetStmt::make(component->first, component->second, body);
+    for (auto component = components.rbegin(); component != components.rend(); ++component)
+      body = LetStmt::make(component->first, component->second, body);
     return body;
   };
 
   const Expr extent = extent_of(in, loop);
   // A serial or unrolled loop whose last iteration is shorter inside: two pieces, so that the long one has no branch.
   const LoopRelation* made = s.maker_of(loop);
-  const bool is_outer = made && made->kind == Kind::kSplit && made->outer == loop && made->tail == Tail::kPeel && !in.decided.count(made) && can_peel(in, *made);
+  const bool is_outer = made && made->kind == Kind::kSplit && made->outer == loop && made->tail == Tail::kPeel &&
+                        !in.decided.count(made) && can_peel(in, *made);
   if (is_outer && (l.kind == ForKind::kSerial || l.kind == ForKind::kUnrolled)) {
     const Expr whole = extent_of(in, made->whole), factor(made->factor);
     if (!can_prove(floor_mod(whole, factor) == 0, facts_)) {
@@ -291,7 +309,9 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
       NestInstance tail = main;
       main.inner_extent[made->inner] = factor;
       Var var(l.name);
-      Stmt first = is_const_int(full, 0) ? Stmt() : For::make(var, Expr(0), full, l.kind, body_for(std::move(main), var, full), attrs);
+      Stmt first = is_const_int(full, 0)
+                       ? Stmt()
+                       : For::make(var, Expr(0), full, l.kind, body_for(std::move(main), var, full), attrs);
       Stmt second;
       int64_t known;
       if (as_const_int(left, &known) || !needs_constant_extent(s, made->inner, made->factor)) {
@@ -321,7 +341,8 @@ Stmt NestBuilder::emit_attached(NestInstance in, int loop, size_t k) {
   std::vector<int> attached;
   for (size_t index = 0; index < state_.stages.size(); ++index) {
     const StageState& other = stage(static_cast<int>(index));
-    if (other.attach == AttachKind::kAt && other.attach_stage == s.name && other.attach_loop == s.loops[loop].name) attached.push_back(static_cast<int>(index));
+    if (other.attach == AttachKind::kAt && other.attach_stage == s.name && other.attach_loop == s.loops[loop].name)
+      attached.push_back(static_cast<int>(index));
   }
   if (attached.empty()) {
     in.pending_attach = -1;
@@ -370,9 +391,12 @@ Stmt NestBuilder::leaf(const NestInstance& instance, bool init) {
   } else {
     for (const Expr& body : node.bodies) values.push_back(remap(substitute(body, map)));
   }
-  // What a padded tail computes is never read, or adds the neutral element; it must only not read outside of its inputs.
+  // What a padded tail computes is never read, or adds the neutral element; it must only not read outside of its
+  // inputs.
   for (const LoopRelation& r : s.relations) {
-    if (r.kind != Kind::kSplit || r.tail != Tail::kPad || (init && (s.loops[r.whole].is_reduce || node.initial.empty()))) continue;
+    if (r.kind != Kind::kSplit || r.tail != Tail::kPad ||
+        (init && (s.loops[r.whole].is_reduce || node.initial.empty())))
+      continue;
     const Expr inside = short_form(value_of(in, r.whole, nullptr) < extent_of(in, r.whole));
     if (is_const_int(inside, 1)) continue;
     for (size_t o = 0; o < count; ++o)
@@ -381,7 +405,8 @@ Stmt NestBuilder::leaf(const NestInstance& instance, bool init) {
   if (!init) {
     if (node.reducer) {
       VarMap operands;
-      for (size_t o = 0; o < count; ++o) operands[node.reducer->lhs[o].get()] = Load::make(targets[o].buffer, places[o]);
+      for (size_t o = 0; o < count; ++o)
+        operands[node.reducer->lhs[o].get()] = Load::make(targets[o].buffer, places[o]);
       std::vector<Var> temporaries;
       const std::vector<Expr> parts = values;
       for (size_t o = 0; o < count; ++o) {

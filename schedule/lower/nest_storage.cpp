@@ -15,7 +15,8 @@ constexpr int64_t kMaxLanes = 64;
 class Remapper : public Mutator {
  public:
   using Physical = std::function<std::vector<Expr>(const Storage&, const std::vector<Expr>&)>;
-  Remapper(const std::map<const BufferNode*, Storage>& storage, Physical physical) : storage_(storage), physical_(std::move(physical)) {}
+  Remapper(const std::map<const BufferNode*, Storage>& storage, Physical physical)
+      : storage_(storage), physical_(std::move(physical)) {}
   Expr mutate(const Expr& e) override {
     Expr rebuilt = mutate_children(e);
     if (const auto* read = rebuilt.as<Load>())
@@ -49,7 +50,8 @@ Expr NestBuilder::remap(const Expr& e) const {
 }
 
 Stmt NestBuilder::remap(const Stmt& s) const {
-  return Remapper(storage_, [this](const Storage& st, const std::vector<Expr>& i) { return physical(st, i); }).mutate(s);
+  return Remapper(storage_, [this](const Storage& st, const std::vector<Expr>& i) { return physical(st, i); })
+      .mutate(s);
 }
 
 Storage NestBuilder::allocate_for(int index, int output, const Region& region, bool at_root) {
@@ -69,18 +71,24 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
     Expr extent = region.extent[d];
     VarFacts bounds = constant_bounds(extent, facts_);
     if (!region.wide_extent.empty())
-      if (const VarFacts wide = constant_bounds(region.wide_extent[d], facts_); wide.hi && (!bounds.hi || *wide.hi < *bounds.hi)) bounds.hi = wide.hi;
+      if (const VarFacts wide = constant_bounds(region.wide_extent[d], facts_);
+          wide.hi && (!bounds.hi || *wide.hi < *bounds.hi))
+        bounds.hi = wide.hi;
     if (!at_root) {
       if (!bounds.hi && s.scope == Scope::kRegister)
-        throw ScheduleError("register-size", "schedule " + state_.name + ": stage " + s.name + " lives in registers, but its extent " +
-                                                 std::to_string(d) + " has no constant bound; split the consumer's loops with tail=peel\n" + loop_nest_text(state_));
+        throw ScheduleError("register-size", "schedule " + state_.name + ": stage " + s.name +
+                                                 " lives in registers, but its extent " + std::to_string(d) +
+                                                 " has no constant bound; split the consumer's loops with tail=peel\n" +
+                                                 loop_nest_text(state_));
       if (bounds.hi) extent = Expr(*bounds.hi);
-      // Workspaces are sized where the kernel is called, which knows the dims but no loop: the whole extent is enough for any part.
+      // Workspaces are sized where the kernel is called, which knows the dims but no loop: the whole extent is enough
+      // for any part.
       else if (!only_dims(extent)) extent = logical->shape[d];
     }
     // A padded tail computes up to the next multiple of its factor.
     for (const LoopRelation& r : s.relations)
-      if (r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kPad && d < s.axis_loops.size() && r.whole == s.axis_loops[d])
+      if (r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kPad && d < s.axis_loops.size() &&
+          r.whole == s.axis_loops[d])
         extent = short_form(ceil_div(extent, Expr(r.factor)) * Expr(r.factor));
     extents.push_back(extent);
   }
@@ -90,10 +98,11 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
     int64_t value;
     constant = constant && as_const_int(extent, &value) && !__builtin_mul_overflow(bytes, value, &bytes);
   }
-  if (int64_t row; s.align_elements > 0 && shape.size() >= 2 && as_const_int(shape.back(), &row) && row * logical->dtype.bytes() % 4096 == 0)
+  if (int64_t row; s.align_elements > 0 && shape.size() >= 2 && as_const_int(shape.back(), &row) &&
+                   row * logical->dtype.bytes() % 4096 == 0)
     shape.back() = Expr(row + s.align_elements);
-  // Rows of values start at full vectors, so that the masked vector of a tail never reaches into the next row. Costs nothing:
-  // only what is accessed becomes a value.
+  // Rows of values start at full vectors, so that the masked vector of a tail never reaches into the next row. Costs
+  // nothing: only what is accessed becomes a value.
   if (int64_t row; s.scope == Scope::kRegister && shape.size() >= 2 && as_const_int(shape.back(), &row) && row > 1)
     shape.back() = Expr((row + kMaxLanes - 1) / kMaxLanes * kMaxLanes);
   Scope scope = Scope::kGlobal;

@@ -110,7 +110,8 @@ class Partitioner : public Mutator {
       return For::make(loop.var, from, simplify(to - from), loop.for_kind, inside, loop.attrs);
     };
     if (loop.for_kind == ForKind::kParallel || stores > kMaxCopiedStores)
-      return clipped ? make_loop(low, high, body) : For::make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
+      return clipped ? make_loop(low, high, body)
+                     : For::make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
 
     // Conditions further inside: the range where all of them hold.
     Expr steady_low = low, steady_high = high;
@@ -134,13 +135,17 @@ class Partitioner : public Mutator {
           if (const auto* read = e.as<Load>(); read && read->predicate.get()) look_all(read->predicate, look);
           return true;
         });
-    if (solved.empty()) return clipped ? make_loop(low, high, body) : For::make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
+    if (solved.empty())
+      return clipped ? make_loop(low, high, body)
+                     : For::make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
     steady_low = simplify(min(steady_low, high));
     steady_high = simplify(max(steady_high, steady_low));
     int64_t nothing;
     if (as_const_int(simplify(steady_high - steady_low), &nothing) && nothing <= 0)
-      return clipped ? make_loop(low, high, body) : For::make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
-    const Stmt steady = rewrite(body, [&](const Expr& e) { return solved.count(e.get()) ? make_bool(true, e.dtype().lanes) : e; });
+      return clipped ? make_loop(low, high, body)
+                     : For::make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
+    const Stmt steady =
+        rewrite(body, [&](const Expr& e) { return solved.count(e.get()) ? make_bool(true, e.dtype().lanes) : e; });
     // Own variables, since each may be substituted on its own later.
     const auto piece = [&](const Expr& from, const Expr& to) -> Stmt {
       const Expr extent = simplify(to - from);

@@ -32,11 +32,14 @@ class Unroller : public Mutator {
       return copies(*loop, loop->min, extent);
     }
     const auto factor = loop->attrs.find("unroll");
-    if (loop->for_kind != ForKind::kSerial || factor == loop->attrs.end() || factor->second <= 1 || !constant || extent % factor->second) return rebuilt;
+    if (loop->for_kind != ForKind::kSerial || factor == loop->attrs.end() || factor->second <= 1 || !constant ||
+        extent % factor->second)
+      return rebuilt;
     Attrs attrs = loop->attrs;
     attrs.erase("unroll");
     const Expr start = loop->min + Expr(loop->var) * factor->second;
-    return For::make(loop->var, Expr(0), Expr(extent / factor->second), ForKind::kSerial, copies(*loop, start, factor->second), attrs);
+    return For::make(loop->var, Expr(0), Expr(extent / factor->second), ForKind::kSerial,
+                     copies(*loop, start, factor->second), attrs);
   }
 
  private:
@@ -44,8 +47,10 @@ class Unroller : public Mutator {
     const int64_t leaves = count_leaves(loop.body);
     budget_ -= leaves * (count - 1);
     if (budget_ < 0)
-      throw ScheduleError("unroll-limit", "loop " + loop.var.name() + ": unrolling " + std::to_string(count) + " copies of " + std::to_string(leaves) +
-                                              " statements exceeds the limit of statements in a kernel; use smaller tiles");
+      throw ScheduleError("unroll-limit",
+                          "loop " + loop.var.name() + ": unrolling " + std::to_string(count) + " copies of " +
+                              std::to_string(leaves) +
+                              " statements exceeds the limit of statements in a kernel; use smaller tiles");
     std::vector<Stmt> stmts;
     for (int64_t k = 0; k < count; ++k) stmts.push_back(substitute(loop.body, {{loop.var.get(), start + k}}));
     return Block::make(std::move(stmts));

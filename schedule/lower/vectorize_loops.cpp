@@ -21,7 +21,12 @@ bool is_vector(const Expr& e) { return e.get() && e.dtype().lanes > 1; }
 class Widener : public Mutator {
  public:
   Widener(const Var& var, const Expr& min, int lanes, const Expr& tail_mask, const Stmt& body)
-      : var_(var), ramp_(Ramp::make(min, Expr(1), lanes)), first_(min), lanes_(lanes), mask_(tail_mask), stmt_mask_(tail_mask) {
+      : var_(var),
+        ramp_(Ramp::make(min, Expr(1), lanes)),
+        first_(min),
+        lanes_(lanes),
+        mask_(tail_mask),
+        stmt_mask_(tail_mask) {
     visit(body, [&](const Stmt& s) {
       if (const auto* store = s.as<Store>()) stores_.push_back(store);
       return s->kind != NodeKind::kIf && s->kind != NodeKind::kFor;
@@ -36,7 +41,10 @@ class Widener : public Mutator {
         return it == renamed_.end() ? e : it->second;
       }
       case NodeKind::kRamp:
-      case NodeKind::kBroadcast: throw ScheduleError("vectorize-body", "loop " + var_.name() + ": a vectorized loop lies inside another one; vectorize only the innermost");
+      case NodeKind::kBroadcast:
+        throw ScheduleError(
+            "vectorize-body",
+            "loop " + var_.name() + ": a vectorized loop lies inside another one; vectorize only the innermost");
       case NodeKind::kSelect: return mutate_select(*e.as<Select>(), e);
       case NodeKind::kLoad: return mutate_load(*e.as<Load>(), e);
       case NodeKind::kCall: return mutate_call(*e.as<Call>(), e);
@@ -66,14 +74,16 @@ class Widener : public Mutator {
       }
       case NodeKind::kFor: {
         const auto& node = *s.as<For>();
-        if (node.for_kind == ForKind::kVectorized || node.for_kind == ForKind::kParallel) refuse("a parallel or vectorized loop");
+        if (node.for_kind == ForKind::kVectorized || node.for_kind == ForKind::kParallel)
+          refuse("a parallel or vectorized loop");
         const Expr min = mutate(node.min), extent = mutate(node.extent);
         if (is_vector(min) || is_vector(extent)) refuse("a loop whose bounds depend on the lane");
         return For::make(node.var, min, extent, node.for_kind, mutate(node.body), node.attrs);
       }
       case NodeKind::kEvaluate: {  // a prefetch: one for the whole vector
         VarMap first_lane{{var_.get(), first_}};
-        for (const auto& [scalar, wide] : renamed_) first_lane[scalar] = Call::make(scalar->dtype, Intrinsic::kExtractLane, {wide, Expr(0)});
+        for (const auto& [scalar, wide] : renamed_)
+          first_lane[scalar] = Call::make(scalar->dtype, Intrinsic::kExtractLane, {wide, Expr(0)});
         return substitute(s, first_lane);
       }
       case NodeKind::kBlock: return mutate_children(s);
@@ -83,8 +93,10 @@ class Widener : public Mutator {
 
  private:
   [[noreturn]] void refuse(const char* what) const {
-    throw ScheduleError("vectorize-body", "loop " + var_.name() + ": expected stores, conditions and serial loops in a vectorized loop, got " + what +
-                                              "; vectorize a loop further inside");
+    throw ScheduleError("vectorize-body",
+                        "loop " + var_.name() +
+                            ": expected stores, conditions and serial loops in a vectorized loop, got " + what +
+                            "; vectorize a loop further inside");
   }
 
   Expr both(const Expr& a, const Expr& b) const {
@@ -92,12 +104,13 @@ class Widener : public Mutator {
     return a && b;
   }
 
-  /// Whether the loop stores the element that is read whatever the conditions: then it may be read whatever the conditions, too,
-  /// which spares the accumulators of arg max and its like a mask that is made of their own values.
+  /// Whether the loop stores the element that is read whatever the conditions: then it may be read whatever the
+  /// conditions, too, which spares the accumulators of arg max and its like a mask that is made of their own values.
   bool is_stored(const Load& read) const {
     return std::any_of(stores_.begin(), stores_.end(), [&](const Store* store) {
       return store->buffer.same_as(read.buffer) &&
-             std::equal(store->indices.begin(), store->indices.end(), read.indices.begin(), read.indices.end(), [](const Expr& a, const Expr& b) { return equal(a, b); });
+             std::equal(store->indices.begin(), store->indices.end(), read.indices.begin(), read.indices.end(),
+                        [](const Expr& a, const Expr& b) { return equal(a, b); });
     });
   }
 
@@ -115,11 +128,13 @@ class Widener : public Mutator {
   }
 
   Expr mutate_select(const Select& node, const Expr& e) {
-    if (const auto* conjunction = node.cond.as<Binary>(); conjunction && conjunction->op == BinaryOp::kAnd && conjunction->dtype.is_bool()) {
+    if (const auto* conjunction = node.cond.as<Binary>();
+        conjunction && conjunction->op == BinaryOp::kAnd && conjunction->dtype.is_bool()) {
       // The part that is the same for all lanes stays a scalar condition of its own.
       const Expr a = mutate(conjunction->a), b = mutate(conjunction->b);
       if (is_vector(a) != is_vector(b)) {
-        const Expr uniform = is_vector(a) ? conjunction->b : conjunction->a, varying = is_vector(a) ? conjunction->a : conjunction->b;
+        const Expr uniform = is_vector(a) ? conjunction->b : conjunction->a,
+                   varying = is_vector(a) ? conjunction->a : conjunction->b;
         return mutate(Select::make(uniform, Select::make(varying, node.a, node.b), node.b));
       }
     }
@@ -152,7 +167,9 @@ class Widener : public Mutator {
     std::vector<Expr> args = mutate_all(node.args, &changed);
     for (const Expr& arg : args) vector |= is_vector(arg);
     if (!changed) return e;
-    if (!vector) return node.id == Intrinsic::kExtern ? Call::make_extern(node.dtype, node.symbol, args) : Call::make(node.dtype, node.id, args);
+    if (!vector)
+      return node.id == Intrinsic::kExtern ? Call::make_extern(node.dtype, node.symbol, args)
+                                           : Call::make(node.dtype, node.id, args);
     if (!intrinsic_info(node.id).pure) refuse("a call with effects");
     for (Expr& arg : args)
       if (!is_vector(arg)) arg = Broadcast::make(arg, lanes_);
@@ -164,7 +181,8 @@ class Widener : public Mutator {
         conjunction && conjunction->op == BinaryOp::kAnd && conjunction->dtype.is_bool() && !node.otherwise)
       return mutate(If::make(conjunction->a, If::make(conjunction->b, node.then)));
     const Expr cond = mutate(node.cond);
-    if (!is_vector(cond)) return If::make(cond, node.then ? mutate(node.then) : Stmt(), node.otherwise ? mutate(node.otherwise) : Stmt());
+    if (!is_vector(cond))
+      return If::make(cond, node.then ? mutate(node.then) : Stmt(), node.otherwise ? mutate(node.otherwise) : Stmt());
     Stmt then, otherwise;
     const auto branch = [&](const Expr& condition, const Stmt& s) {
       const Expr saved = stmt_mask_;
@@ -207,7 +225,9 @@ class Widener : public Mutator {
         case BinaryOp::kMul: reduce = Intrinsic::kReduceMul, neutral = make_const_int(type, 1); break;
         case BinaryOp::kMin: reduce = Intrinsic::kReduceMin, neutral = max_value(type); break;
         case BinaryOp::kMax: reduce = Intrinsic::kReduceMax, neutral = min_value(type); break;
-        case BinaryOp::kAnd: reduce = Intrinsic::kReduceAnd, neutral = type.is_bool() ? make_bool(true) : make_const_int(type, -1); break;
+        case BinaryOp::kAnd:
+          reduce = Intrinsic::kReduceAnd, neutral = type.is_bool() ? make_bool(true) : make_const_int(type, -1);
+          break;
         case BinaryOp::kOr: reduce = Intrinsic::kReduceOr, neutral = make_zero(type); break;
         default: break;
       }
@@ -216,20 +236,22 @@ class Widener : public Mutator {
         if (mask_) part = Select::make(mask_, part, Broadcast::make(neutral, lanes_));
         const Expr total = Call::make(type, *reduce, {part});
         const Expr target = Load::make(node.buffer, indices);
-        return Store::make(node.buffer, indices, Binary::make(update->op, left ? target : total, left ? total : target));
+        return Store::make(node.buffer, indices,
+                           Binary::make(update->op, left ? target : total, left ? total : target));
       }
     }
     const Expr value = mutate(node.value);
     if (!is_vector(value) && !maybe_empty_) return Store::make(node.buffer, std::move(indices), value);
-    throw ScheduleError("vectorize-race", "loop " + var_.name() + ": all lanes store to one element of " + node.buffer->name +
+    throw ScheduleError("vectorize-race", "loop " + var_.name() + ": all lanes store to one element of " +
+                                              node.buffer->name +
                                               " by an operation that cannot be reduced over lanes; use rfactor first");
   }
 
   const Var var_;
   const Expr ramp_, first_;
   const int lanes_;
-  Expr mask_;                 // null: all lanes take part
-  Expr stmt_mask_;            // the part of it that comes from statements, not from selects
+  Expr mask_;                         // null: all lanes take part
+  Expr stmt_mask_;                    // the part of it that comes from statements, not from selects
   std::vector<const Store*> stores_;  // those of the body under no condition
   bool maybe_empty_ = false;  // a condition other than the tail's is in the mask, so possibly no lane takes part
   VarMap renamed_;
@@ -244,13 +266,15 @@ int64_t next_power_of_two(int64_t n) {
 Stmt vectorize_one(const For& loop) {
   int64_t extent;
   if (!as_const_int(loop.extent, &extent))
-    throw ScheduleError("vectorize-extent", "loop " + loop.var.name() + ": expected a constant extent, got " + to_string(loop.extent) +
-                                                "; split it by the vector width with tail=peel and vectorize the inner loop");
+    throw ScheduleError("vectorize-extent",
+                        "loop " + loop.var.name() + ": expected a constant extent, got " + to_string(loop.extent) +
+                            "; split it by the vector width with tail=peel and vectorize the inner loop");
   if (extent <= 0) return {};
   if (extent == 1) return substitute(loop.body, {{loop.var.get(), loop.min}});
   if (extent > kMaxLanes)
-    throw ScheduleError("vectorize-extent", "loop " + loop.var.name() + ": expected at most " + std::to_string(kMaxLanes) + " lanes, got " +
-                                                std::to_string(extent) + "; split it by the vector width first");
+    throw ScheduleError("vectorize-extent", "loop " + loop.var.name() + ": expected at most " +
+                                                std::to_string(kMaxLanes) + " lanes, got " + std::to_string(extent) +
+                                                "; split it by the vector width first");
   const int lanes = static_cast<int>(next_power_of_two(extent));
   Expr mask;
   if (lanes != extent) mask = Ramp::make(Expr(0), Expr(1), lanes) < Broadcast::make(Expr(extent), lanes);

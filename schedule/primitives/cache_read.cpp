@@ -9,9 +9,12 @@ namespace {
 Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
   const StageState& consumer = *state.find(step.text("consumer"));
-  if (state.find(step.text("name"))) return Failure{"duplicate-stage", "there is already a stage '" + step.text("name") + "'; choose another name"};
-  if (stage.stage->outputs.size() != 1) return Failure{"cache-outputs", "stage " + stage.name + " has several outputs; only stages with one can be cached"};
-  if (stage.attach == AttachKind::kInlined) return Failure{"cache-inlined", "stage " + stage.name + " is inlined; use compute_root first"};
+  if (state.find(step.text("name")))
+    return Failure{"duplicate-stage", "there is already a stage '" + step.text("name") + "'; choose another name"};
+  if (stage.stage->outputs.size() != 1)
+    return Failure{"cache-outputs", "stage " + stage.name + " has several outputs; only stages with one can be cached"};
+  if (stage.attach == AttachKind::kInlined)
+    return Failure{"cache-inlined", "stage " + stage.name + " is inlined; use compute_root first"};
   for (int user : state.consumers_of(static_cast<int>(&stage - state.stages.data())))
     if (state.stages[user].name == consumer.name) return {};
   return Failure{"cache-no-reader", "stage " + consumer.name + " does not read " + stage.name};
@@ -54,18 +57,19 @@ void apply(ScheduleState& state, const Step& step) {
 }  // namespace
 
 const PrimitiveDef& cache_read_primitive() {
-  static const PrimitiveDef def{
-      .name = "cache_read",
-      .doc = "Puts a stage that copies a tensor between it and one of its readers; the copy can have its own place, layout and scope.\n"
-             "Rewrite: C reads A  -->  A'[i] = A[i]; C reads A'",
-      .halide = "in",
-      .tvm = "cache_read",
-      .args = {{"stage", ArgKind::kStage, "the stage or input that is read"},
-               {"consumer", ArgKind::kStage, "the reader"},
-               {"name", ArgKind::kNewName, "name of the copying stage"}},
-      .check = check,
-      .apply = apply,
-      .samples = {{"dense", {"cache_read stage=A consumer=C name=Ac"}}}};
+  static const PrimitiveDef def{.name = "cache_read",
+                                .doc =
+                                    "Puts a stage that copies a tensor between it and one of its readers; the copy can "
+                                    "have its own place, layout and scope.\n"
+                                    "Rewrite: C reads A  -->  A'[i] = A[i]; C reads A'",
+                                .halide = "in",
+                                .tvm = "cache_read",
+                                .args = {{"stage", ArgKind::kStage, "the stage or input that is read"},
+                                         {"consumer", ArgKind::kStage, "the reader"},
+                                         {"name", ArgKind::kNewName, "name of the copying stage"}},
+                                .check = check,
+                                .apply = apply,
+                                .samples = {{"dense", {"cache_read stage=A consumer=C name=Ac"}}}};
   return def;
 }
 

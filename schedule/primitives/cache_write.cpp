@@ -9,8 +9,11 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
   if (Result<void> ok = check_has_loops(stage); !ok) return ok;
   if (Result<void> ok = check_no_attached(state, stage); !ok) return ok;
-  if (state.find(step.text("name"))) return Failure{"duplicate-stage", "there is already a stage '" + step.text("name") + "'; choose another name"};
-  if (!stage.relations.empty()) return Failure{"cache-after-split", "stage " + stage.name + " already has split or fused loops; use cache_write first"};
+  if (state.find(step.text("name")))
+    return Failure{"duplicate-stage", "there is already a stage '" + step.text("name") + "'; choose another name"};
+  if (!stage.relations.empty())
+    return Failure{"cache-after-split",
+                   "stage " + stage.name + " already has split or fused loops; use cache_write first"};
   return {};
 }
 
@@ -22,7 +25,8 @@ void apply(ScheduleState& state, const Step& step) {
   const Stage inner = rebuild_stage(original, [&](StageNode& node) {
     node.name = step.text("name");
     node.outputs.clear();
-    for (const Buffer& output : original->outputs) node.outputs.push_back(make_buffer(step.text("name"), output->dtype, output->shape));
+    for (const Buffer& output : original->outputs)
+      node.outputs.push_back(make_buffer(step.text("name"), output->dtype, output->shape));
   });
   const Stage copy = rebuild_stage(original, [&](StageNode& node) {
     node.reduce_axes.clear();
@@ -59,9 +63,11 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& cache_write_primitive() {
   static const PrimitiveDef def{
       .name = "cache_write",
-      .doc = "Computes a stage into a buffer of its own, which the stage then copies out; the copy may be tiled and the computation be\n"
-             "done per tile in registers.\n"
-             "Rewrite: C[i] = f(i)  -->  C'[i] = f(i); C[i] = C'[i]",
+      .doc =
+          "Computes a stage into a buffer of its own, which the stage then copies out; the copy may be tiled and the "
+          "computation be\n"
+          "done per tile in registers.\n"
+          "Rewrite: C[i] = f(i)  -->  C'[i] = f(i); C[i] = C'[i]",
       .halide = "in (of the output)",
       .tvm = "cache_write",
       .args = {{"stage", ArgKind::kStage, "the stage"}, {"name", ArgKind::kNewName, "name of the computing stage"}},

@@ -8,23 +8,28 @@ namespace tensmith {
 
 Result<void> check_has_loops(const StageState& stage) {
   if (stage.stage->stage_kind == StageKind::kPlaceholder)
-    return Failure{"no-loops", "stage " + stage.name + " is an input and has no loops; use cache_read to get a stage that copies it"};
+    return Failure{"no-loops", "stage " + stage.name +
+                                   " is an input and has no loops; use cache_read to get a stage that copies it"};
   if (stage.stage->stage_kind == StageKind::kImperative)
     return Failure{"no-loops", "stage " + stage.name + " is written out as statements and has no loops to schedule"};
-  if (stage.attach == AttachKind::kInlined) return Failure{"no-loops", "stage " + stage.name + " is inlined; use compute_root first"};
+  if (stage.attach == AttachKind::kInlined)
+    return Failure{"no-loops", "stage " + stage.name + " is inlined; use compute_root first"};
   return {};
 }
 
 Result<void> check_new_loop(const StageState& stage, const std::string& name) {
   for (const LoopVar& loop : stage.loops)
-    if (loop.name == name) return Failure{"duplicate-loop", "stage " + stage.name + " already has a loop '" + name + "'; choose another name"};
+    if (loop.name == name)
+      return Failure{"duplicate-loop",
+                     "stage " + stage.name + " already has a loop '" + name + "'; choose another name"};
   return {};
 }
 
 Result<void> check_not_attach_point(const ScheduleState& state, const StageState& stage, const std::string& loop) {
   for (const StageState& other : state.stages)
     if (other.attach == AttachKind::kAt && other.attach_stage == stage.name && other.attach_loop == loop)
-      return Failure{"attach-point", "stage " + other.name + " is computed at " + stage.name + "." + loop + "; schedule this loop before that step"};
+      return Failure{"attach-point", "stage " + other.name + " is computed at " + stage.name + "." + loop +
+                                         "; schedule this loop before that step"};
   return {};
 }
 
@@ -40,10 +45,12 @@ Result<void> check_shift_order(const StageState& stage, const std::vector<int>& 
     if (!inside) continue;
     bool overlaps = loop == shifted;
     for (const LoopRelation& r : stage.relations)
-      overlaps |= r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kShiftInwards && !stage.loops[r.whole].is_reduce && stage.comes_from(loop, r.outer);
+      overlaps |= r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kShiftInwards &&
+                  !stage.loops[r.whole].is_reduce && stage.comes_from(loop, r.outer);
     if (overlaps)
       return Failure{"shift-inside-reduction", "loop " + stage.loops[loop].name + " of " + stage.name +
-                                                   " is shifted (tail=shift) inside the reduction, which would add elements twice; use tail=guard or tail=peel"};
+                                                   " is shifted (tail=shift) inside the reduction, which would add "
+                                                   "elements twice; use tail=guard or tail=peel"};
   }
   return {};
 }
@@ -51,14 +58,17 @@ Result<void> check_shift_order(const StageState& stage, const std::vector<int>& 
 Result<void> check_no_overlap(const StageState& stage, int loop) {
   for (const LoopRelation& r : stage.relations)
     if (r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kShiftInwards && stage.comes_from(loop, r.outer))
-      return Failure{"shift-overlap", "loop " + stage.loops[loop].name + " is shifted (tail=shift): two of its iterations write the same elements; use tail=peel"};
+      return Failure{"shift-overlap",
+                     "loop " + stage.loops[loop].name +
+                         " is shifted (tail=shift): two of its iterations write the same elements; use tail=peel"};
   return {};
 }
 
 Result<void> check_no_attached(const ScheduleState& state, const StageState& stage) {
   for (const StageState& other : state.stages)
     if (other.attach == AttachKind::kAt && other.attach_stage == stage.name)
-      return Failure{"attach-point", "stage " + other.name + " is computed inside " + stage.name + "; move it with compute_root before this step"};
+      return Failure{"attach-point", "stage " + other.name + " is computed inside " + stage.name +
+                                         "; move it with compute_root before this step"};
   return {};
 }
 

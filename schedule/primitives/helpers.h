@@ -15,8 +15,8 @@ Result<void> check_new_loop(const StageState& stage, const std::string& name);
 Result<void> check_not_attach_point(const ScheduleState& state, const StageState& stage, const std::string& loop);
 /// Whether computing an element twice in place leaves it as it is: no reduction, or one by max or min.
 bool is_repeatable(const StageState& stage);
-/// Refuses an order in which a loop over output elements that was split with tail=shift (or is about to be: `shifted`) lies inside
-/// the place where a reduction's start value is stored: its overlapping pieces would add elements twice.
+/// Refuses an order in which a loop over output elements that was split with tail=shift (or is about to be: `shifted`)
+/// lies inside the place where a reduction's start value is stored: its overlapping pieces would add elements twice.
 /// Errors: shift-inside-reduction.
 Result<void> check_shift_order(const StageState& stage, const std::vector<int>& order, int init_loop, int shifted = -1);
 /// Refuses a loop whose iterations overlap because it was split with tail=shift: they must run one after the other.

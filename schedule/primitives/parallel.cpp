@@ -12,7 +12,8 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   if (loop.kind != ForKind::kSerial)
     return Failure{"loop-already-marked", "loop " + loop.name + " is already parallel, vectorized or unrolled"};
   if (loop.is_reduce)
-    return Failure{"parallel-reduction", "loop " + loop.name + " is a reduction: its iterations write one element; use rfactor first"};
+    return Failure{"parallel-reduction",
+                   "loop " + loop.name + " is a reduction: its iterations write one element; use rfactor first"};
   return check_no_overlap(stage, stage.find_loop(loop.name));
 }
 
@@ -24,16 +25,16 @@ void apply(ScheduleState& state, const Step& step) {
 }  // namespace
 
 const PrimitiveDef& parallel_primitive() {
-  static const PrimitiveDef def{
-      .name = "parallel",
-      .doc = "Lets the iterations of a loop run on several threads.\n"
-             "Rewrite: for i in N  -->  parallel i in N",
-      .halide = "parallel",
-      .tvm = "parallel",
-      .args = {{"stage", ArgKind::kStage, "the stage"}, {"loop", ArgKind::kLoop, "the loop"}},
-      .check = check,
-      .apply = apply,
-      .samples = {{"dense", {"parallel stage=C loop=i0"}}}};
+  static const PrimitiveDef def{.name = "parallel",
+                                .doc =
+                                    "Lets the iterations of a loop run on several threads.\n"
+                                    "Rewrite: for i in N  -->  parallel i in N",
+                                .halide = "parallel",
+                                .tvm = "parallel",
+                                .args = {{"stage", ArgKind::kStage, "the stage"}, {"loop", ArgKind::kLoop, "the loop"}},
+                                .check = check,
+                                .apply = apply,
+                                .samples = {{"dense", {"parallel stage=C loop=i0"}}}};
   return def;
 }
 

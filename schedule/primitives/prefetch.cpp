@@ -9,7 +9,8 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
   if (Result<void> ok = check_has_loops(stage); !ok) return ok;
   const int64_t distance = step.number("distance");
-  if (distance < 1 || distance > 4096) return Failure{"bad-distance", "distance: expected 1 to 4096 iterations, got " + std::to_string(distance)};
+  if (distance < 1 || distance > 4096)
+    return Failure{"bad-distance", "distance: expected 1 to 4096 iterations, got " + std::to_string(distance)};
   const int producer = static_cast<int>(state.find(step.text("producer")) - state.stages.data());
   const int index = static_cast<int>(&stage - state.stages.data());
   for (int user : state.consumers_of(producer))
@@ -26,19 +27,20 @@ void apply(ScheduleState& state, const Step& step) {
 }  // namespace
 
 const PrimitiveDef& prefetch_primitive() {
-  static const PrimitiveDef def{
-      .name = "prefetch",
-      .doc = "Asks the processor, in each iteration of a loop, for the first element of a tensor that an iteration `distance` later reads.\n"
-             "Rewrite: for k: use B[k]  -->  for k: prefetch B[k + distance]; use B[k]",
-      .halide = "prefetch",
-      .tvm = "prefetch (removed there)",
-      .args = {{"stage", ArgKind::kStage, "the reading stage"},
-               {"producer", ArgKind::kStage, "the stage or input that is read"},
-               {"loop", ArgKind::kLoop, "a loop of the reading stage"},
-               {"distance", ArgKind::kInt, "iterations ahead"}},
-      .check = check,
-      .apply = apply,
-      .samples = {{"dense", {"prefetch stage=C producer=B loop=r0 distance=8"}}}};
+  static const PrimitiveDef def{.name = "prefetch",
+                                .doc =
+                                    "Asks the processor, in each iteration of a loop, for the first element of a "
+                                    "tensor that an iteration `distance` later reads.\n"
+                                    "Rewrite: for k: use B[k]  -->  for k: prefetch B[k + distance]; use B[k]",
+                                .halide = "prefetch",
+                                .tvm = "prefetch (removed there)",
+                                .args = {{"stage", ArgKind::kStage, "the reading stage"},
+                                         {"producer", ArgKind::kStage, "the stage or input that is read"},
+                                         {"loop", ArgKind::kLoop, "a loop of the reading stage"},
+                                         {"distance", ArgKind::kInt, "iterations ahead"}},
+                                .check = check,
+                                .apply = apply,
+                                .samples = {{"dense", {"prefetch stage=C producer=B loop=r0 distance=8"}}}};
   return def;
 }
 

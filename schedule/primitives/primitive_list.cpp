@@ -6,11 +6,25 @@ namespace tensmith {
 
 std::span<const PrimitiveDef* const> all_primitives() {
   static const std::vector<const PrimitiveDef*> list = {
-      &cache_read_primitive(),     &cache_write_primitive(),        &compute_at_primitive(), &compute_inline_primitive(),
-      &compute_root_primitive(),   &decompose_reduction_primitive(), &fuse_primitive(),       &parallel_primitive(),
-      &pragma_primitive(),         &prefetch_primitive(),           &reorder_primitive(),    &rfactor_primitive(),
-      &set_scope_primitive(),      &split_primitive(),              &storage_align_primitive(), &tile_primitive(),
-      &transform_layout_primitive(), &unroll_primitive(),           &vectorize_primitive(),
+      &cache_read_primitive(),
+      &cache_write_primitive(),
+      &compute_at_primitive(),
+      &compute_inline_primitive(),
+      &compute_root_primitive(),
+      &decompose_reduction_primitive(),
+      &fuse_primitive(),
+      &parallel_primitive(),
+      &pragma_primitive(),
+      &prefetch_primitive(),
+      &reorder_primitive(),
+      &rfactor_primitive(),
+      &set_scope_primitive(),
+      &split_primitive(),
+      &storage_align_primitive(),
+      &tile_primitive(),
+      &transform_layout_primitive(),
+      &unroll_primitive(),
+      &vectorize_primitive(),
   };
   return list;
 }

@@ -53,11 +53,13 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& reorder_primitive() {
   static const PrimitiveDef def{
       .name = "reorder",
-      .doc = "Puts the named loops, in the given order, into the places that they hold together; other loops stay.\n"
-             "Rewrite: for i: for j: for k  --reorder k, i-->  for k: for j: for i",
+      .doc =
+          "Puts the named loops, in the given order, into the places that they hold together; other loops stay.\n"
+          "Rewrite: for i: for j: for k  --reorder k, i-->  for k: for j: for i",
       .halide = "reorder (innermost first there)",
       .tvm = "reorder",
-      .args = {{"stage", ArgKind::kStage, "the stage"}, {"loops", ArgKind::kLoops, "the loops in their new order, outermost first"}},
+      .args = {{"stage", ArgKind::kStage, "the stage"},
+               {"loops", ArgKind::kLoops, "the loops in their new order, outermost first"}},
       .check = check,
       .apply = apply,
       .samples = {{"dense", {"reorder stage=C loops=r0,i0,i1"}}}};

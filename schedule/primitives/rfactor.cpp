@@ -12,23 +12,31 @@ namespace {
 Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
   if (Result<void> ok = check_has_loops(stage); !ok) return ok;
-  if (state.find(step.text("name"))) return Failure{"duplicate-stage", "there is already a stage '" + step.text("name") + "'; choose another name"};
+  if (state.find(step.text("name")))
+    return Failure{"duplicate-stage", "there is already a stage '" + step.text("name") + "'; choose another name"};
   if (!stage.stage->reducer) return Failure{"rfactor-no-reduction", "stage " + stage.name + " is no reduction"};
   const int loop = stage.find_loop(step.text("loop"));
-  if (!stage.loops[loop].is_reduce) return Failure{"rfactor-no-reduction", "loop " + step.text("loop") + " is no reduction loop"};
-  if (stage.stage->reduce_axes.empty()) return Failure{"rfactor-no-reduction", "stage " + stage.name + " has no reduce axis"};
+  if (!stage.loops[loop].is_reduce)
+    return Failure{"rfactor-no-reduction", "loop " + step.text("loop") + " is no reduction loop"};
+  if (stage.stage->reduce_axes.empty())
+    return Failure{"rfactor-no-reduction", "stage " + stage.name + " has no reduce axis"};
   for (const LoopRelation& r : stage.relations) {
     if (!stage.loops[r.whole].is_reduce)
-      return Failure{"rfactor-after-split", "loops over output elements of " + stage.name + " are already split or fused; use rfactor before those steps"};
-    if (r.kind == LoopRelation::Kind::kFuse) return Failure{"rfactor-of-fused", "reduction loops of " + stage.name + " are fused; split without fusing"};
-    if (r.tail == Tail::kShiftInwards) return Failure{"rfactor-of-shifted", "a reduction loop of " + stage.name + " is split with tail=shift"};
+      return Failure{"rfactor-after-split", "loops over output elements of " + stage.name +
+                                                " are already split or fused; use rfactor before those steps"};
+    if (r.kind == LoopRelation::Kind::kFuse)
+      return Failure{"rfactor-of-fused", "reduction loops of " + stage.name + " are fused; split without fusing"};
+    if (r.tail == Tail::kShiftInwards)
+      return Failure{"rfactor-of-shifted", "a reduction loop of " + stage.name + " is split with tail=shift"};
   }
   for (const LoopVar& l : stage.loops)
-    if (l.kind != ForKind::kSerial) return Failure{"rfactor-after-mark", "loop " + l.name + " is already marked; use rfactor before that step"};
+    if (l.kind != ForKind::kSerial)
+      return Failure{"rfactor-after-mark", "loop " + l.name + " is already marked; use rfactor before that step"};
   return check_no_attached(state, stage);
 }
 
-/// The value of a reduce loop as an expression of the loops it was split into, and the conditions for being inside its extent.
+/// The value of a reduce loop as an expression of the loops it was split into, and the conditions for being inside its
+/// extent.
 struct ReduceAxes {
   const StageState& stage;
   std::vector<Expr> extents, values;  // by loop
@@ -37,7 +45,8 @@ struct ReduceAxes {
   void build() {
     extents.resize(stage.loops.size());
     values.resize(stage.loops.size());
-    for (size_t k = 0; k < stage.reduce_loops.size(); ++k) extents[stage.reduce_loops[k]] = stage.stage->reduce_axes[k].extent;
+    for (size_t k = 0; k < stage.reduce_loops.size(); ++k)
+      extents[stage.reduce_loops[k]] = stage.stage->reduce_axes[k].extent;
     for (const LoopRelation& r : stage.relations) {
       extents[r.outer] = simplify(ceil_div(extents[r.whole], Expr(r.factor)));
       extents[r.inner] = Expr(r.factor);
@@ -61,7 +70,8 @@ void apply(ScheduleState& state, const Step& step) {
   ReduceAxes axes{stage, {}, {}, {}};
   axes.build();
 
-  // Partial results: one more axis, the factored loop; the other reduce loops stay reductions, now as axes of their own.
+  // Partial results: one more axis, the factored loop; the other reduce loops stay reductions, now as axes of their
+  // own.
   std::vector<Axis> partial_axes, reduce_axes;
   VarMap rename;
   for (const Axis& axis : original->axes) {
@@ -135,9 +145,11 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& rfactor_primitive() {
   static const PrimitiveDef def{
       .name = "rfactor",
-      .doc = "Splits a reduction in two: partial results for each iteration of one of its loops, then a reduction of those. The\n"
-             "partial results can be computed in vector lanes or on other threads. Split the reduce axis before.\n"
-             "Rewrite: for ko: for ki: S += f(ko, ki)  -->  for ko: for ki: P[ki] += f(ko, ki); for ki: S += P[ki]",
+      .doc =
+          "Splits a reduction in two: partial results for each iteration of one of its loops, then a reduction of "
+          "those. The\n"
+          "partial results can be computed in vector lanes or on other threads. Split the reduce axis before.\n"
+          "Rewrite: for ko: for ki: S += f(ko, ki)  -->  for ko: for ki: P[ki] += f(ko, ki); for ki: S += P[ki]",
       .halide = "rfactor",
       .tvm = "rfactor",
       .args = {{"stage", ArgKind::kStage, "the reduction"},

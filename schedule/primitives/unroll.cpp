@@ -24,8 +24,9 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& unroll_primitive() {
   static const PrimitiveDef def{
       .name = "unroll",
-      .doc = "Turns the iterations of a loop into copies of its body; a loop whose extent is no constant stays a loop.\n"
-             "Rewrite: for i in 3: f(i)  -->  f(0); f(1); f(2)",
+      .doc =
+          "Turns the iterations of a loop into copies of its body; a loop whose extent is no constant stays a loop.\n"
+          "Rewrite: for i in 3: f(i)  -->  f(0); f(1); f(2)",
       .halide = "unroll",
       .tvm = "unroll",
       .args = {{"stage", ArgKind::kStage, "the stage"}, {"loop", ArgKind::kLoop, "the loop"}},

@@ -24,8 +24,9 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& vectorize_primitive() {
   static const PrimitiveDef def{
       .name = "vectorize",
-      .doc = "Turns the iterations of a loop into vector lanes; the extent must be a constant when lowering.\n"
-             "Rewrite: for j in 16: C[i, j] = ...  -->  C[i, 0:16] = ...",
+      .doc =
+          "Turns the iterations of a loop into vector lanes; the extent must be a constant when lowering.\n"
+          "Rewrite: for j in 16: C[i, j] = ...  -->  C[i, 0:16] = ...",
       .halide = "vectorize",
       .tvm = "vectorize",
       .args = {{"stage", ArgKind::kStage, "the stage"}, {"loop", ArgKind::kLoop, "the loop"}},

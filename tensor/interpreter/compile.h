@@ -16,7 +16,8 @@ std::vector<Code> compile(const LoopProgram& program, InterpFloat mode);
 /// Compiles one function.
 class Compiler {
  public:
-  Compiler(const LoopProgram& program, const LoopFunction& function, InterpFloat mode) : program_(program), function_(function), mode_(mode) {}
+  Compiler(const LoopProgram& program, const LoopFunction& function, InterpFloat mode)
+      : program_(program), function_(function), mode_(mode) {}
   Code run();
 
  private:
@@ -78,9 +79,9 @@ class Compiler {
   void evaluate(const Expr& e);
   void extents(int32_t buffer);
 
-  // What expressions gave so far, so that shared subexpressions run once. Entries are undone at the end of a statement and of a
-  // branch that may not have run. What holds no load also stays for the statements inside, and is computed in front of a loop
-  // when it does not change in it.
+  // What expressions gave so far, so that shared subexpressions run once. Entries are undone at the end of a statement
+  // and of a branch that may not have run. What holds no load also stays for the statements inside, and is computed in
+  // front of a loop when it does not change in it.
   struct Memo {
     std::unordered_map<const ExprNode*, Slot> slots;
     std::vector<const ExprNode*> log;
@@ -111,7 +112,8 @@ class Compiler {
 
 /// Lets go of all memo entries made while it lives.
 struct Compiler::MemoScope {
-  explicit MemoScope(Compiler& compiler) : compiler(compiler), loads(compiler.loads_.log.size()), pure(compiler.pure_.log.size()) {}
+  explicit MemoScope(Compiler& compiler)
+      : compiler(compiler), loads(compiler.loads_.log.size()), pure(compiler.pure_.log.size()) {}
   ~MemoScope() {
     compiler.loads_.undo(loads);
     compiler.pure_.undo(pure);
@@ -122,9 +124,12 @@ struct Compiler::MemoScope {
   size_t loads, pure;
 };
 
-/// Hides all memo entries while it lives: where a variable that is bound already is bound again, the old values are wrong.
+/// Hides all memo entries while it lives: where a variable that is bound already is bound again, the old values are
+/// wrong.
 struct Compiler::Hidden {
-  Hidden(Compiler& compiler, const Var& var) : compiler(compiler), active(compiler.vars_.count(var.operator->()) > 0) { swap(); }
+  Hidden(Compiler& compiler, const Var& var) : compiler(compiler), active(compiler.vars_.count(var.operator->()) > 0) {
+    swap();
+  }
   ~Hidden() { swap(); }
   Hidden(const Hidden&) = delete;
   Hidden& operator=(const Hidden&) = delete;

@@ -4,7 +4,8 @@
 namespace tensmith::interp {
 
 void Compiler::expect_type(const Call& node, bool holds, const char* what) const {
-  if (!holds) fail("expected " + std::string(what) + " for " + intrinsic_info(node.id).name + ", got " + to_string(Expr(&node)));
+  if (!holds)
+    fail("expected " + std::string(what) + " for " + intrinsic_info(node.id).name + ", got " + to_string(Expr(&node)));
 }
 
 Compiler::Slot Compiler::call(const Call& node, Slot want) {
@@ -113,8 +114,10 @@ Compiler::Slot Compiler::binary_call(const Call& node, Slot want) {
 
 Compiler::Slot Compiler::fma_call(const Call& node, Slot want) {
   const DType type = node.dtype;
-  expect_type(node, type.is_float() && node.args[0].dtype() == type && node.args[1].dtype() == type && node.args[2].dtype() == type,
-              "floats of one type");
+  expect_type(
+      node,
+      type.is_float() && node.args[0].dtype() == type && node.args[1].dtype() == type && node.args[2].dtype() == type,
+      "floats of one type");
   const Slot a = expr(node.args[0]), b = expr(node.args[1]), c = expr(node.args[2]);
   const Slot dst = want == kAnywhere ? cells(type.lanes) : want;
   const bool narrow = mode_ == InterpFloat::kRounded && type.bits < 64;
@@ -125,10 +128,12 @@ Compiler::Slot Compiler::fma_call(const Call& node, Slot want) {
 
 Compiler::Slot Compiler::bits_call(const Call& node, Slot want) {
   const DType type = node.dtype;
-  for (const Expr& arg : node.args) expect_type(node, arg.dtype() == type && type.is_integral(), "integers of one type");
+  for (const Expr& arg : node.args)
+    expect_type(node, arg.dtype() == type && type.is_integral(), "integers of one type");
   const Slot a = expr(node.args[0]), b = node.args.size() > 1 ? expr(node.args[1]) : a;
   const Slot dst = want == kAnywhere ? cells(type.lanes) : want;
-  if (node.id == Intrinsic::kMulHigh) emit(type.is_int() ? Op::kMulHighI : Op::kMulHighU, type.lanes, dst, a, b, type.bits);
+  if (node.id == Intrinsic::kMulHigh)
+    emit(type.is_int() ? Op::kMulHighI : Op::kMulHighU, type.lanes, dst, a, b, type.bits);
   else emit(node.id == Intrinsic::kPopCount ? Op::kPopCountI : Op::kClzI, type.lanes, dst, a, 0, type.bits);
   wrap(type, dst);  // the count 8 does not fit into 4 bits
   return dst;
@@ -136,7 +141,8 @@ Compiler::Slot Compiler::bits_call(const Call& node, Slot want) {
 
 Compiler::Slot Compiler::bitcast(const Call& node, Slot want) {
   const DType from = node.args[0].dtype(), to = node.dtype;
-  expect_type(node, from.bits * from.lanes == to.bits * to.lanes && to.bits * to.lanes <= kMaxBitcastBits, "a value of the same total width");
+  expect_type(node, from.bits * from.lanes == to.bits * to.lanes && to.bits * to.lanes <= kMaxBitcastBits,
+              "a value of the same total width");
   const Slot value = expr(node.args[0]);
   const Slot dst = want == kAnywhere ? cells(to.lanes) : want;
   code_.bitcasts.push_back({from, to});
@@ -147,7 +153,8 @@ Compiler::Slot Compiler::bitcast(const Call& node, Slot want) {
 Compiler::Slot Compiler::reduce(const Call& node, BinaryOp op, Slot want) {
   const DType type = node.args[0].dtype();
   const bool bitwise = op == BinaryOp::kAnd || op == BinaryOp::kOr;
-  expect_type(node, node.dtype == type.element() && !(bitwise && type.is_float()), "a result of the argument's element type");
+  expect_type(node, node.dtype == type.element() && !(bitwise && type.is_float()),
+              "a result of the argument's element type");
   Slot value = expr(node.args[0]);
   // A tree: the upper half onto the lower half until one lane is left.
   for (int lanes = type.lanes; lanes > 1;) {
@@ -170,7 +177,8 @@ Compiler::Slot Compiler::lanes_call(const Call& node, Slot want) {
     int lanes = 0;
     const Mask outer = mask_;
     for (const Expr& arg : node.args) {
-      expect_type(node, arg.dtype().element() == node.dtype.element() && lanes + arg.dtype().lanes <= node.dtype.lanes, "parts of the result's type");
+      expect_type(node, arg.dtype().element() == node.dtype.element() && lanes + arg.dtype().lanes <= node.dtype.lanes,
+                  "parts of the result's type");
       // Each part has its own stretch of the mask.
       if (outer.lanes == node.dtype.lanes) mask_ = {outer.slot + lanes, arg.dtype().lanes};
       const MemoScope memo(*this);
@@ -183,10 +191,12 @@ Compiler::Slot Compiler::lanes_call(const Call& node, Slot want) {
   }
   const Slot value = expr(node.args[0]);
   const size_t count = node.args.size() - 1;
-  expect_type(node, node.dtype == type.with_lanes(static_cast<int>(count)) && count > 0, "a result with one lane for each lane number");
+  expect_type(node, node.dtype == type.with_lanes(static_cast<int>(count)) && count > 0,
+              "a result with one lane for each lane number");
   for (size_t k = 0; k < count; ++k) {
     int64_t lane = -1;
-    expect_type(node, as_const_int(node.args[k + 1], &lane) && lane >= 0 && lane < type.lanes, "constant lane numbers in range");
+    expect_type(node, as_const_int(node.args[k + 1], &lane) && lane >= 0 && lane < type.lanes,
+                "constant lane numbers in range");
     emit(Op::kCopy, 1, dst + static_cast<Slot>(k), value + static_cast<Slot>(lane));
   }
   return dst;
@@ -195,8 +205,9 @@ Compiler::Slot Compiler::lanes_call(const Call& node, Slot want) {
 Compiler::Slot Compiler::dot(const Call& node, Slot want) {
   const int lanes = node.dtype.lanes;
   const DType a = node.args[1].dtype(), b = node.args[2].dtype();
-  expect_type(node, node.dtype.element() == kInt32 && node.args[0].dtype() == node.dtype && a.lanes == 4 * lanes && b == kInt8.with_lanes(4 * lanes) &&
-                        (a.element() == kInt8 || a.element() == kUInt8),
+  expect_type(node,
+              node.dtype.element() == kInt32 && node.args[0].dtype() == node.dtype && a.lanes == 4 * lanes &&
+                  b == kInt8.with_lanes(4 * lanes) && (a.element() == kInt8 || a.element() == kUInt8),
               "i32 and four times as many lanes of u8 or i8 and of i8");
   const Slot sum = expr(node.args[0]), x = expr(node.args[1]), y = expr(node.args[2]);
   const Slot dst = want == kAnywhere ? cells(lanes) : want;
@@ -227,9 +238,11 @@ Compiler::Slot Compiler::extern_call(const Call& node, Slot want) {
     if (info.callee >= 0) {
       const LoopFunction& callee = program_.functions[static_cast<size_t>(info.callee)];
       const size_t buffers = callee.buffers.size();
-      expect_type(node, node.args.size() == buffers + callee.scalars.size(), "as many arguments as the function has parameters");
+      expect_type(node, node.args.size() == buffers + callee.scalars.size(),
+                  "as many arguments as the function has parameters");
       for (size_t k = 0; k < node.args.size(); ++k)
-        expect_type(node, node.args[k].dtype() == (k < buffers ? kHandle : callee.scalars[k - buffers].dtype()), "arguments of the parameters' types");
+        expect_type(node, node.args[k].dtype() == (k < buffers ? kHandle : callee.scalars[k - buffers].dtype()),
+                    "arguments of the parameters' types");
     }
     info.first = operands(slots);
     code_.calls.push_back(std::move(info));

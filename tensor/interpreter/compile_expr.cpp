@@ -20,7 +20,8 @@ Cell float_cell(double value) {
 }  // namespace
 
 Compiler::Slot Compiler::scalar(const Expr& e, DType type, const char* what) {
-  if (e.get() == nullptr || e.dtype() != type) fail(std::string("expected ") + what + " of " + to_string(type) + ", got " + to_string(e));
+  if (e.get() == nullptr || e.dtype() != type)
+    fail(std::string("expected ") + what + " of " + to_string(type) + ", got " + to_string(e));
   return expr(e);
 }
 
@@ -91,7 +92,8 @@ Compiler::Slot Compiler::compute(const Expr& e, Slot want) {
     case NodeKind::kLoad: return load(*e.as<Load>(), want);
     case NodeKind::kRamp: {
       const auto& node = *e.as<Ramp>();
-      const Slot base = scalar(node.base, type.element(), "a ramp's base"), stride = scalar(node.stride, type.element(), "a ramp's stride");
+      const Slot base = scalar(node.base, type.element(), "a ramp's base"),
+                 stride = scalar(node.stride, type.element(), "a ramp's stride");
       const Slot dst = target();
       emit(Op::kRamp, type.lanes, dst, base, stride);
       wrap(type, dst);
@@ -115,7 +117,8 @@ void Compiler::round(DType type, Slot slot) {
 
 void Compiler::wrap(DType type, Slot slot) {
   if (type.is_bool()) emit(Op::kToBoolI, type.lanes, slot, slot);
-  else if (type.bits < 64) emit(type.is_int() ? Op::kWrapSigned : Op::kWrapUnsigned, type.lanes, slot, 0, 0, 64 - type.bits);
+  else if (type.bits < 64)
+    emit(type.is_int() ? Op::kWrapSigned : Op::kWrapUnsigned, type.lanes, slot, 0, 0, 64 - type.bits);
 }
 
 void Compiler::binary(BinaryOp op, DType type, Slot dst, Slot a, Slot b) {
@@ -190,7 +193,8 @@ void Compiler::cast(DType to, DType from, Slot dst, Slot a) {
   const int lanes = to.lanes;
   if (from.lanes != lanes) fail("expected " + std::to_string(lanes) + " lanes to convert, got " + to_string(from));
   if (to.is_handle() || from.is_handle()) {
-    if (to.element() != from.element()) fail("expected no conversion of handles, got " + to_string(from) + " to " + to_string(to));
+    if (to.element() != from.element())
+      fail("expected no conversion of handles, got " + to_string(from) + " to " + to_string(to));
     emit(Op::kCopy, lanes, dst, a);
   } else if (from.is_float() && to.is_float()) {
     emit(Op::kCopy, lanes, dst, a);
@@ -233,7 +237,8 @@ Compiler::Slot Compiler::select(const Select& node, Slot want) {
     return dst;
   }
   // Both sides run, each with the lanes that take it, so that loads of the other lanes need not be in bounds.
-  if (node.cond.dtype().lanes != lanes) fail("expected a condition of " + std::to_string(lanes) + " lanes, got " + to_string(node.cond.dtype()));
+  if (node.cond.dtype().lanes != lanes)
+    fail("expected a condition of " + std::to_string(lanes) + " lanes, got " + to_string(node.cond.dtype()));
   const Mask outer = mask_;
   const Slot on = cells(lanes), off = cells(lanes);
   emit(Op::kNotBool, lanes, off, cond);
@@ -270,7 +275,8 @@ Compiler::Slot Compiler::mask_for(int lanes, const Expr& predicate) {
     }
   }
   if (predicate.get() == nullptr) return mask;
-  if (predicate.dtype() != kBool.with_lanes(lanes)) fail("expected a predicate of " + std::to_string(lanes) + " lanes, got " + to_string(predicate.dtype()));
+  if (predicate.dtype() != kBool.with_lanes(lanes))
+    fail("expected a predicate of " + std::to_string(lanes) + " lanes, got " + to_string(predicate.dtype()));
   const Slot own = expr(predicate);
   if (mask == kAnywhere) return own;
   const Slot both = cells(lanes);
@@ -287,16 +293,19 @@ int32_t Compiler::buffer_number(const Buffer& buffer) const {
 int32_t Compiler::access(const Buffer& buffer, const std::vector<Expr>& indices, int lanes) {
   const int32_t number = buffer_number(buffer);
   if (indices.size() != buffer->shape.size() && indices.size() != 1)
-    fail("expected " + std::to_string(buffer->shape.size()) + " indices into " + buffer->name + ", got " + std::to_string(indices.size()));
+    fail("expected " + std::to_string(buffer->shape.size()) + " indices into " + buffer->name + ", got " +
+         std::to_string(indices.size()));
   std::vector<Slot> slots;
   for (const Expr& index : indices) slots.push_back(scalar(index, kInt64.with_lanes(lanes), "an index"));
-  code_.accesses.push_back({number, operands(slots), static_cast<int32_t>(indices.size()), indices.size() != buffer->shape.size()});
+  code_.accesses.push_back(
+      {number, operands(slots), static_cast<int32_t>(indices.size()), indices.size() != buffer->shape.size()});
   return static_cast<int32_t>(code_.accesses.size()) - 1;
 }
 
 Compiler::Slot Compiler::load(const Load& node, Slot want) {
   const int lanes = node.dtype.lanes;
-  if (node.dtype.element() != node.buffer->dtype) fail("expected a load of " + to_string(node.buffer->dtype) + ", got " + to_string(node.dtype));
+  if (node.dtype.element() != node.buffer->dtype)
+    fail("expected a load of " + to_string(node.buffer->dtype) + ", got " + to_string(node.dtype));
   const Slot mask = mask_for(lanes, node.predicate);
   const bool flat = node.indices.size() == 1;
   if (lanes == 1 && mask == kAnywhere && (flat || (node.indices.size() == 2 && node.buffer->shape.size() == 2))) {
@@ -315,7 +324,8 @@ Compiler::Slot Compiler::load(const Load& node, Slot want) {
 }
 
 Compiler::Slot Compiler::let(const Let& node, Slot want) {
-  if (node.value.dtype() != node.var.dtype()) fail("expected a value of " + to_string(node.var.dtype()) + " for " + node.var.name());
+  if (node.value.dtype() != node.var.dtype())
+    fail("expected a value of " + to_string(node.var.dtype()) + " for " + node.var.name());
   const Slot value = expr(node.value);
   const Hidden hidden(*this, node.var);
   const MemoScope memo(*this);

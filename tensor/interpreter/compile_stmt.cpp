@@ -25,7 +25,8 @@ Compiler::Slot Compiler::cells(int count) {
 }
 
 Compiler::Slot Compiler::constant(Cell cell) {
-  const auto [it, fresh] = constants_.try_emplace(std::bit_cast<int64_t>(cell), -static_cast<Slot>(code_.constants.size()) - 1);
+  const auto [it, fresh] =
+      constants_.try_emplace(std::bit_cast<int64_t>(cell), -static_cast<Slot>(code_.constants.size()) - 1);
   if (fresh) code_.constants.push_back(cell);
   return it->second;
 }
@@ -37,7 +38,8 @@ int32_t Compiler::operands(const std::vector<Slot>& slots) {
 }
 
 int32_t Compiler::add_buffer(const Buffer& buffer) {
-  if (!buffer->dtype.is_scalar()) fail("expected a scalar type for buffer " + buffer->name + ", got " + to_string(buffer->dtype));
+  if (!buffer->dtype.is_scalar())
+    fail("expected a scalar type for buffer " + buffer->name + ", got " + to_string(buffer->dtype));
   BufferInfo info{buffer, 0, code_.geometry};
   code_.geometry += 2 * static_cast<int32_t>(buffer->shape.size());
   code_.buffers.push_back(std::move(info));
@@ -46,7 +48,8 @@ int32_t Compiler::add_buffer(const Buffer& buffer) {
 
 void Compiler::extents(int32_t buffer) {
   std::vector<Slot> slots;
-  for (const Expr& extent : code_.buffers[static_cast<size_t>(buffer)].node->shape) slots.push_back(scalar(extent, kInt64, "an extent"));
+  for (const Expr& extent : code_.buffers[static_cast<size_t>(buffer)].node->shape)
+    slots.push_back(scalar(extent, kInt64, "an extent"));
   code_.buffers[static_cast<size_t>(buffer)].first_extent = operands(slots);
 }
 
@@ -54,7 +57,8 @@ Code Compiler::run() {
   code_.function = &function_;
   code_.first_scalar = next_cell_;
   for (const Var& var : function_.scalars) {
-    if (!var.dtype().is_scalar()) fail("expected a scalar type for parameter " + var.name() + ", got " + to_string(var.dtype()));
+    if (!var.dtype().is_scalar())
+      fail("expected a scalar type for parameter " + var.name() + ", got " + to_string(var.dtype()));
     vars_[var.operator->()] = cells(1);
   }
   for (const Buffer& buffer : function_.buffers) buffers_[buffer.get()] = add_buffer(buffer);
@@ -91,7 +95,8 @@ void Compiler::stmt(const Stmt& s) {
     case NodeKind::kLetStmt: {
       const auto& node = *s.as<LetStmt>();
       const Slot value = expr(node.value);
-      if (node.value.dtype() != node.var.dtype()) fail("expected a value of " + to_string(node.var.dtype()) + " for " + node.var.name());
+      if (node.value.dtype() != node.var.dtype())
+        fail("expected a value of " + to_string(node.var.dtype()) + " for " + node.var.name());
       forget_loads();
       const Hidden hidden(*this, node.var);
       const Binding binding(*this, node.var, value);
@@ -147,7 +152,8 @@ void Compiler::hoist(const For& node) {
         return true;
       },
       bind_lets);
-  // The largest parts that do not change; a part of a loop further inside is found again there, and then already computed.
+  // The largest parts that do not change; a part of a loop further inside is found again there, and then already
+  // computed.
   visit(
       node.body, [](const Stmt&) { return true; },
       [&](const Expr& e) {
@@ -180,7 +186,8 @@ void Compiler::branch(const If& node) {
 
 void Compiler::store(const Store& node) {
   const int lanes = node.value.dtype().lanes;
-  if (node.value.dtype().element() != node.buffer->dtype) fail("expected a value of " + to_string(node.buffer->dtype) + " for " + node.buffer->name);
+  if (node.value.dtype().element() != node.buffer->dtype)
+    fail("expected a value of " + to_string(node.buffer->dtype) + " for " + node.buffer->name);
   const Slot value = expr(node.value);
   const Slot mask = mask_for(lanes, node.predicate);
   const int32_t buffer = buffer_number(node.buffer);
@@ -217,7 +224,8 @@ void Compiler::evaluate(const Expr& e) {
   if (call && call->id == Intrinsic::kPrefetch) return;  // a hint: nothing is read
   const Slot value = expr(e);
   // Nobody looks at the result code, so a failure must not pass in silence.
-  if (call && call->id == Intrinsic::kExtern && call->dtype.is_scalar() && call->dtype.is_integral()) emit(Op::kCheckCode, 1, 0, value);
+  if (call && call->id == Intrinsic::kExtern && call->dtype.is_scalar() && call->dtype.is_integral())
+    emit(Op::kCheckCode, 1, 0, value);
 }
 
 std::vector<Code> compile(const LoopProgram& program, InterpFloat mode) {

@@ -33,10 +33,13 @@ std::nullopt_t Machine::bad_index(const Frame& frame, int32_t buffer, const std:
   const View& view = frame.views[static_cast<size_t>(buffer)];
   std::string shape;
   for (size_t d = 0; d < info.node->shape.size(); ++d) shape += (d > 0 ? ", " : "") + std::to_string(view.geometry[d]);
-  return fail("interp-bounds", frame, "expected an index inside " + info.node->name + "[" + shape + "], got [" + index + "]");
+  return fail("interp-bounds", frame,
+              "expected an index inside " + info.node->name + "[" + shape + "], got [" + index + "]");
 }
 
-std::nullopt_t Machine::bad_index(const Frame& frame, int32_t buffer, int64_t element) { return bad_index(frame, buffer, std::to_string(element)); }
+std::nullopt_t Machine::bad_index(const Frame& frame, int32_t buffer, int64_t element) {
+  return bad_index(frame, buffer, std::to_string(element));
+}
 
 std::nullopt_t Machine::bad_index(const Frame& frame, int32_t buffer, int64_t first, int64_t second) {
   return bad_index(frame, buffer, std::to_string(first) + ", " + std::to_string(second));
@@ -45,7 +48,8 @@ std::nullopt_t Machine::bad_index(const Frame& frame, int32_t buffer, int64_t fi
 std::nullopt_t Machine::bad_index(const Frame& frame, const Access& access, int lane) {
   std::string text;
   for (int32_t d = 0; d < access.rank; ++d)
-    text += (d > 0 ? ", " : "") + std::to_string(frame.r[frame.code->operands[static_cast<size_t>(access.first + d)] + lane].i);
+    text += (d > 0 ? ", " : "") +
+            std::to_string(frame.r[frame.code->operands[static_cast<size_t>(access.first + d)] + lane].i);
   return bad_index(frame, access.buffer, text);
 }
 
@@ -93,7 +97,8 @@ bool Machine::address(Frame& frame, const Inst& inst) {
   // The address right behind the last element is one too (of an empty sub-buffer).
   uint64_t element = 0;
   for (int32_t d = 0; d < access.rank; ++d)
-    element += static_cast<uint64_t>(frame.r[index[d]].i) * static_cast<uint64_t>(access.flat ? 1 : view.geometry[access.rank + d]);
+    element += static_cast<uint64_t>(frame.r[index[d]].i) *
+               static_cast<uint64_t>(access.flat ? 1 : view.geometry[access.rank + d]);
   if (element > static_cast<uint64_t>(view.size)) {
     bad_index(frame, access, 0);
     return false;
@@ -114,7 +119,9 @@ bool Machine::shape(Frame& frame, int32_t buffer, int64_t* elements) {
     geometry[d] = extent;
     geometry[rank + d] = *elements;
     if (extent < 0 || __builtin_mul_overflow(*elements, extent, elements)) {
-      fail("interp-bounds", frame, "expected extents of " + info.node->name + " from 0 to 2^63 elements in all, got extent " + std::to_string(extent));
+      fail("interp-bounds", frame,
+           "expected extents of " + info.node->name + " from 0 to 2^63 elements in all, got extent " +
+               std::to_string(extent));
       return false;
     }
   }
@@ -130,7 +137,8 @@ bool Machine::bind(Frame& frame, int32_t buffer) {
   const int64_t room = (memory.cells - view.offset) / view.scale;
   if (elements <= room) return true;
   const std::string& name = frame.code->buffers[static_cast<size_t>(buffer)].node->name;
-  fail("interp-bounds", frame, "expected " + std::to_string(elements) + " elements for " + name + ", got " + std::to_string(room));
+  fail("interp-bounds", frame,
+       "expected " + std::to_string(elements) + " elements for " + name + ", got " + std::to_string(room));
   return false;
 }
 
@@ -139,7 +147,9 @@ bool Machine::allocate(Frame& frame, int32_t buffer) {
   if (!shape(frame, buffer, &elements)) return false;
   const BufferInfo& info = frame.code->buffers[static_cast<size_t>(buffer)];
   if (elements > kMaxCells - cells_) {
-    fail("interp-limit", frame, "expected at most " + std::to_string(kMaxCells) + " allocated elements, got " + std::to_string(elements) + " more for " + info.node->name);
+    fail("interp-limit", frame,
+         "expected at most " + std::to_string(kMaxCells) + " allocated elements, got " + std::to_string(elements) +
+             " more for " + info.node->name);
     return false;
   }
   Memory memory;
@@ -154,7 +164,8 @@ bool Machine::allocate(Frame& frame, int32_t buffer) {
     memory.capacity = elements;
     memory.owned.reset(new (std::nothrow) Cell[static_cast<size_t>(elements)]);
     if (!memory.owned) {
-      fail("interp-limit", frame, "expected memory for " + std::to_string(elements) + " elements of " + info.node->name + ", got none");
+      fail("interp-limit", frame,
+           "expected memory for " + std::to_string(elements) + " elements of " + info.node->name + ", got none");
       return false;
     }
   }
@@ -192,7 +203,9 @@ std::optional<int> Machine::call(int function, const std::vector<Cell>& argument
   const LoopFunction& f = *code.function;
   Frame frame;
   frame.code = &code;
-  if (calls_ >= kMaxCalls) return fail("interp-limit", frame, "expected at most " + std::to_string(kMaxCalls) + " calls inside each other, got more");
+  if (calls_ >= kMaxCalls)
+    return fail("interp-limit", frame,
+                "expected at most " + std::to_string(kMaxCalls) + " calls inside each other, got more");
   std::vector<Cell> cells(code.constants.size() + static_cast<size_t>(code.cells));
   std::reverse_copy(code.constants.begin(), code.constants.end(), cells.begin());
   frame.r = cells.data() + code.constants.size();
@@ -203,18 +216,23 @@ std::optional<int> Machine::call(int function, const std::vector<Cell>& argument
     view.memory = arguments[k].i >> kOffsetBits;
     view.offset = arguments[k].i & ((int64_t{1} << kOffsetBits) - 1);
     const Buffer& buffer = f.buffers[k];
-    if (view.memory <= 0 || view.memory >= static_cast<int64_t>(memories_.size()) || view.offset > memories_[static_cast<size_t>(view.memory)].cells)
+    if (view.memory <= 0 || view.memory >= static_cast<int64_t>(memories_.size()) ||
+        view.offset > memories_[static_cast<size_t>(view.memory)].cells)
       return fail("interp-arguments", frame, "expected the address of a living buffer for " + buffer->name);
     const Memory& memory = memories_[static_cast<size_t>(view.memory)];
-    // Memory of a smaller type serves as an arena; of the same size it must be the same type, or every read would give nonsense.
+    // Memory of a smaller type serves as an arena; of the same size it must be the same type, or every read would give
+    // nonsense.
     if (memory.dtype != buffer->dtype) {
       if (buffer->dtype.bytes() % memory.dtype.bytes() != 0 || memory.dtype.bytes() != 1)
-        return fail("interp-arguments", frame, "expected memory of " + to_string(buffer->dtype) + " or of bytes for " + buffer->name + ", got " + to_string(memory.dtype));
+        return fail("interp-arguments", frame,
+                    "expected memory of " + to_string(buffer->dtype) + " or of bytes for " + buffer->name + ", got " +
+                        to_string(memory.dtype));
       view.scale = buffer->dtype.bytes();
     }
     view.base = memory.base + view.offset;
   }
-  for (size_t k = 0; k < f.scalars.size(); ++k) frame.r[code.first_scalar + static_cast<int32_t>(k)] = arguments[f.buffers.size() + k];
+  for (size_t k = 0; k < f.scalars.size(); ++k)
+    frame.r[code.first_scalar + static_cast<int32_t>(k)] = arguments[f.buffers.size() + k];
   const size_t memories = memories_.size();
   ++calls_;
   const std::optional<int> result = run(frame);

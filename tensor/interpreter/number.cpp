@@ -62,7 +62,9 @@ uint64_t encode(double value, int exponent_bits, int digits) {
     int exponent;
     const double fraction = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
     const int biased = exponent - 1 + bias;
-    if (biased >= 1) rest = static_cast<uint64_t>(biased - 1) * (uint64_t{1} << fraction_bits) + static_cast<uint64_t>(std::ldexp(fraction, digits));
+    if (biased >= 1)
+      rest = static_cast<uint64_t>(biased - 1) * (uint64_t{1} << fraction_bits) +
+             static_cast<uint64_t>(std::ldexp(fraction, digits));
     else rest = static_cast<uint64_t>(std::ldexp(std::fabs(value), fraction_bits - 1 + bias));
   }
   return sign << (exponent_bits + fraction_bits) | rest;
@@ -77,7 +79,8 @@ double decode(uint64_t bits, int exponent_bits, int digits) {
   if (exponent == (1 << exponent_bits) - 1)
     return fraction ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
   if (exponent == 0) return sign * std::ldexp(static_cast<double>(fraction), 1 - bias - fraction_bits);
-  return sign * std::ldexp(static_cast<double>(fraction | uint64_t{1} << fraction_bits), exponent - bias - fraction_bits);
+  return sign *
+         std::ldexp(static_cast<double>(fraction | uint64_t{1} << fraction_bits), exponent - bias - fraction_bits);
 }
 
 }  // namespace
@@ -108,7 +111,8 @@ double odd_from_uint(uint64_t value) {
 }
 
 double odd_from_int(int64_t value) {
-  return value < 0 ? -odd_from_uint(uint64_t{0} - static_cast<uint64_t>(value)) : odd_from_uint(static_cast<uint64_t>(value));
+  return value < 0 ? -odd_from_uint(uint64_t{0} - static_cast<uint64_t>(value))
+                   : odd_from_uint(static_cast<uint64_t>(value));
 }
 
 double odd_fma(double a, double b, double c) {
@@ -137,7 +141,9 @@ int64_t float_to_int(DType type, double value) {
 }
 
 uint64_t to_bits(DType type, Cell cell) {
-  if (!type.is_float()) return type.bits == 64 ? static_cast<uint64_t>(cell.i) : static_cast<uint64_t>(cell.i) & ((uint64_t{1} << type.bits) - 1);
+  if (!type.is_float())
+    return type.bits == 64 ? static_cast<uint64_t>(cell.i)
+                           : static_cast<uint64_t>(cell.i) & ((uint64_t{1} << type.bits) - 1);
   if (type.bits == 64) return std::bit_cast<uint64_t>(cell.f);
   if (type.bits == 32) return std::bit_cast<uint32_t>(static_cast<float>(cell.f));
   return type.is_bfloat() ? encode(round_bf16(cell.f), 8, 8) : encode(round_f16(cell.f), 5, 11);

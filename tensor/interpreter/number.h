@@ -7,7 +7,8 @@
 
 namespace tensmith::interp {
 
-/// One lane of a value: floats of every type in `f`, integers, bools and handles in `i` (sign- or zero-extended from their width).
+/// One lane of a value: floats of every type in `f`, integers, bools and handles in `i` (sign- or zero-extended from
+/// their width).
 union Cell {
   double f;
   int64_t i;
@@ -26,7 +27,8 @@ double round_float(DType type, double value);
 /// An integer as a double that rounds to every narrower format as the integer itself would (rounded to odd).
 double odd_from_int(int64_t value);
 double odd_from_uint(uint64_t value);
-/// a * b + c as a double that rounds to every format of at most 24 digits as the exact value would; a, b, c must be of such a format.
+/// a * b + c as a double that rounds to every format of at most 24 digits as the exact value would; a, b, c must be of
+/// such a format.
 double odd_fma(double a, double b, double c);
 
 /// Truncates and saturates; NaN gives 0.

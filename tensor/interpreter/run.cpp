@@ -45,7 +45,9 @@ double unary(Intrinsic id, double x) {
 }
 
 // Division by zero gives 0 for quotient and remainder; INT64_MIN / -1 wraps. x86 traps on both.
-int64_t trunc_div(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(uint64_t{0} - static_cast<uint64_t>(a)) : a / b; }
+int64_t trunc_div(int64_t a, int64_t b) {
+  return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(uint64_t{0} - static_cast<uint64_t>(a)) : a / b;
+}
 int64_t trunc_mod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return trunc_div(a, b);
@@ -74,7 +76,8 @@ void bitcast(const BitcastInfo& info, const Cell* from, Cell* to) {
   std::fill_n(buffer, (in * info.from.lanes + 63) / 64, uint64_t{0});
   for (int k = 0; k < info.from.lanes; ++k) {
     const int at = k * in;
-    buffer[at / 64] |= to_bits(info.from.element(), from[k]) << (at % 64);  // widths divide 64, so no lane crosses a word
+    buffer[at / 64] |= to_bits(info.from.element(), from[k])
+                       << (at % 64);  // widths divide 64, so no lane crosses a word
   }
   for (int k = 0; k < info.to.lanes; ++k) {
     const int at = k * out;
@@ -86,13 +89,16 @@ void bitcast(const BitcastInfo& info, const Cell* from, Cell* to) {
 }  // namespace
 
 // One lane a turn; `k` is the lane.
-#define TS_LANES(...)                                   \
-  {                                                     \
-    for (int k = 0; k < in.lanes; ++k) { __VA_ARGS__; } \
-    break;                                              \
+#define TS_LANES(...)                    \
+  {                                      \
+    for (int k = 0; k < in.lanes; ++k) { \
+      __VA_ARGS__;                       \
+    }                                    \
+    break;                               \
   }
 #define TS_F(expression) TS_LANES(const double a = r[in.a + k].f, b = r[in.b + k].f; r[in.dst + k].f = (expression))
-#define TS_F_TEST(expression) TS_LANES(const double a = r[in.a + k].f, b = r[in.b + k].f; r[in.dst + k].i = (expression))
+#define TS_F_TEST(expression) \
+  TS_LANES(const double a = r[in.a + k].f, b = r[in.b + k].f; r[in.dst + k].i = (expression))
 #define TS_I(expression) TS_LANES(const int64_t a = r[in.a + k].i, b = r[in.b + k].i; r[in.dst + k].i = (expression))
 #define TS_F1(expression) TS_LANES(const double a = r[in.a + k].f; r[in.dst + k].f = (expression))
 #define TS_I1(expression) TS_LANES(const int64_t a = r[in.a + k].i; r[in.dst + k].i = (expression))
@@ -127,16 +133,20 @@ std::optional<int> Machine::run(Frame& frame) {
       case Op::kAssert:
         if (!r[in.a].i) {
           const AssertInfo& info = code.asserts[static_cast<size_t>(in.b)];
-          assert_text_ = code.function->name + ": assertion failed with code " + std::to_string(info.code) + ": " + info.message;
+          assert_text_ =
+              code.function->name + ": assertion failed with code " + std::to_string(info.code) + ": " + info.message;
           return info.code;
         }
         break;
       case Op::kCall: {
         const CallInfo& info = code.calls[static_cast<size_t>(in.a)];
-        if (info.callee < 0) return fail("interp-unknown-function", frame, "expected a function of the program, got a call of " + info.symbol);
+        if (info.callee < 0)
+          return fail("interp-unknown-function", frame,
+                      "expected a function of the program, got a call of " + info.symbol);
         const LoopFunction& callee = *codes_[static_cast<size_t>(info.callee)].function;
         std::vector<Cell> arguments(callee.buffers.size() + callee.scalars.size());
-        for (size_t k = 0; k < arguments.size(); ++k) arguments[k] = r[code.operands[static_cast<size_t>(info.first) + k]];
+        for (size_t k = 0; k < arguments.size(); ++k)
+          arguments[k] = r[code.operands[static_cast<size_t>(info.first) + k]];
         const std::optional<int> result = call(info.callee, arguments);
         if (!result) return std::nullopt;
         r[in.dst].i = *result;

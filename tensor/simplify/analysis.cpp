@@ -20,16 +20,20 @@ Range in_type(DType type, Wide lo, Wide hi) {
 
 /// The bounds of index arithmetic: what does not fit is unknown, because index arithmetic does not overflow.
 Range saturated(Wide lo, Wide hi) {
-  return {lo <= INT64_MIN ? INT64_MIN : lo > INT64_MAX ? INT64_MAX : static_cast<int64_t>(lo),
-          hi >= INT64_MAX ? INT64_MAX : hi < INT64_MIN ? INT64_MIN : static_cast<int64_t>(hi)};
+  return {lo <= INT64_MIN  ? INT64_MIN
+          : lo > INT64_MAX ? INT64_MAX
+                           : static_cast<int64_t>(lo),
+          hi >= INT64_MAX  ? INT64_MAX
+          : hi < INT64_MIN ? INT64_MIN
+                           : static_cast<int64_t>(hi)};
 }
 
 constexpr Wide kInfinite = Wide{1} << 120;
 
 bool leaves_type(Wide end) { return end > -kInfinite && end < kInfinite && (end < INT64_MIN || end > INT64_MAX); }
 
-/// Bounds of a sum or product. With `data` among its terms it may wrap around at either end, so neither end says anything when
-/// one is open; arithmetic on bounded variables that leaves 64 bits is such data.
+/// Bounds of a sum or product. With `data` among its terms it may wrap around at either end, so neither end says
+/// anything when one is open; arithmetic on bounded variables that leaves 64 bits is such data.
 Range index_range(Value* v, Wide lo, Wide hi, bool data) {
   v->overflows = data ? lo < INT64_MIN || hi > INT64_MAX : leaves_type(lo) || leaves_type(hi);
   return v->overflows ? Range() : saturated(lo, hi);
@@ -43,8 +47,12 @@ Wide high_of(DType type, Range r) {
 }
 
 /// The same for a value; a constant is known even at the ends of its type.
-Wide low_of(const Value* v, Range r) { return v->is(ValueKind::kInt) && v->dtype == kInt64 ? Wide{v->number} : low_of(v->dtype.element(), r); }
-Wide high_of(const Value* v, Range r) { return v->is(ValueKind::kInt) && v->dtype == kInt64 ? Wide{v->number} : high_of(v->dtype.element(), r); }
+Wide low_of(const Value* v, Range r) {
+  return v->is(ValueKind::kInt) && v->dtype == kInt64 ? Wide{v->number} : low_of(v->dtype.element(), r);
+}
+Wide high_of(const Value* v, Range r) {
+  return v->is(ValueKind::kInt) && v->dtype == kInt64 ? Wide{v->number} : high_of(v->dtype.element(), r);
+}
 
 /// Product of two ends; infinite stays infinite, zero stays zero. Clamped, so that a few dozen can be added.
 Wide times(Wide a, Wide b) {
@@ -139,8 +147,11 @@ void Engine::analyse(Value* value) {
       if (m.modulus > 1) {
         // Pull the ends in to numbers with this residue.
         int64_t lo = r.lo, hi = r.hi;
-        const bool fits = (lo == INT64_MIN || !__builtin_add_overflow(lo, floor_mod_int(m.remainder - floor_mod_int(lo, m.modulus), m.modulus), &lo)) &&
-                          (hi == INT64_MAX || !__builtin_sub_overflow(hi, floor_mod_int(floor_mod_int(hi, m.modulus) - m.remainder, m.modulus), &hi));
+        const bool fits =
+            (lo == INT64_MIN ||
+             !__builtin_add_overflow(lo, floor_mod_int(m.remainder - floor_mod_int(lo, m.modulus), m.modulus), &lo)) &&
+            (hi == INT64_MAX ||
+             !__builtin_sub_overflow(hi, floor_mod_int(floor_mod_int(hi, m.modulus) - m.remainder, m.modulus), &hi));
         if (fits && lo <= hi) r = {lo, hi};
       }
       if (r.is_point() && r.hi != INT64_MAX && r.lo != INT64_MIN) m = {0, r.lo};
@@ -257,7 +268,8 @@ Range Engine::compute_range(Value* v) {
       return type == kInt64 ? index_range(v, lo, hi, !tame(v->kids[0]) || !tame(v->kids[1])) : in_type(type, lo, hi);
     }
     case ValueKind::kCall:
-      if (v->op == static_cast<uint8_t>(Intrinsic::kPopCount) || v->op == static_cast<uint8_t>(Intrinsic::kLeadingZeros))
+      if (v->op == static_cast<uint8_t>(Intrinsic::kPopCount) ||
+          v->op == static_cast<uint8_t>(Intrinsic::kLeadingZeros))
         return {0, v->kids[0]->dtype.bits};
       if (v->op == static_cast<uint8_t>(Intrinsic::kAbs)) {
         const Range r = range(v->kids[0]);
@@ -274,7 +286,8 @@ Range Engine::range_of_op(Value* v) {
   const BinaryOp op = v->binary_op();
   if (is_compare(op) || type.is_bool()) return all;
   const Range a = range(v->kids[0]), b = range(v->kids[1]);
-  const Wide al = low_of(v->kids[0], a), ah = high_of(v->kids[0], a), bl = low_of(v->kids[1], b), bh = high_of(v->kids[1], b);
+  const Wide al = low_of(v->kids[0], a), ah = high_of(v->kids[0], a), bl = low_of(v->kids[1], b),
+             bh = high_of(v->kids[1], b);
   const auto finite = [](Wide x) { return x > -kInfinite && x < kInfinite; };
   switch (op) {
     case BinaryOp::kAdd:
@@ -311,13 +324,17 @@ Range Engine::range_of_op(Value* v) {
         const auto divide = [&](int64_t x) { return floors ? floor_div_int(x, b.lo) : x / b.lo; };
         // An index that is not bounded stays so; of data the width of the type is a bound.
         const bool index = type == kInt64 && !(v->kids[0]->flags & (kWildLow | kWildHigh));
-        return {index && a.lo == INT64_MIN ? INT64_MIN : divide(a.lo), index && a.hi == INT64_MAX ? INT64_MAX : divide(a.hi)};
+        return {index && a.lo == INT64_MIN ? INT64_MIN : divide(a.lo),
+                index && a.hi == INT64_MAX ? INT64_MAX : divide(a.hi)};
       }
-      if (b.lo < 0) return all;  // the quotient by a divisor of either sign, and of the lowest value by -1, is not worth the cases
+      if (b.lo < 0)
+        return all;  // the quotient by a divisor of either sign, and of the lowest value by -1, is not worth the cases
       // Divisors from 0 (which gives 0) or 1 up.
       const int64_t least = std::max<int64_t>(b.lo, 1);
       Range r;
-      r.lo = a.lo >= 0 ? (b.lo > 0 && b.hi != INT64_MAX ? a.lo / b.hi : 0) : floors ? floor_div_int(a.lo, least) : a.lo / least;
+      r.lo = a.lo >= 0 ? (b.lo > 0 && b.hi != INT64_MAX ? a.lo / b.hi : 0)
+             : floors  ? floor_div_int(a.lo, least)
+                       : a.lo / least;
       r.hi = a.hi >= 0 ? a.hi / least : floors ? -1 : 0;
       if (type == kInt64 && a.hi == INT64_MAX) r.hi = INT64_MAX;
       if (type == kInt64 && a.lo == INT64_MIN) r.lo = INT64_MIN;
@@ -331,7 +348,8 @@ Range Engine::range_of_op(Value* v) {
       Range r{0, b.hi == INT64_MAX ? INT64_MAX : std::max<int64_t>(b.hi - 1, 0)};
       if (a.lo >= 0) r.hi = std::min(r.hi, a.hi);
       int64_t q;
-      if (b.is_point() && b.lo > 0 && a.lo != INT64_MIN && a.hi != INT64_MAX && (q = floor_div_int(a.lo, b.lo)) == floor_div_int(a.hi, b.lo))
+      if (b.is_point() && b.lo > 0 && a.lo != INT64_MIN && a.hi != INT64_MAX &&
+          (q = floor_div_int(a.lo, b.lo)) == floor_div_int(a.hi, b.lo))
         return {floor_mod_int(a.lo, b.lo), floor_mod_int(a.hi, b.lo)};
       return r;
     }

@@ -37,8 +37,7 @@ Value* Engine::logical(BinaryOp op, Value* a, Value* b) {
   for (Value* v : {a, b}) {
     if (v->is_op(op))
       for (uint32_t i = 0; i < v->count; ++i) flat.push_back(v->kids[i]);
-    else
-      flat.push_back(v);
+    else flat.push_back(v);
   }
   for (Value* v : flat) {
     const int known = truth(v);
@@ -80,7 +79,9 @@ Value* Engine::binary_bool(BinaryOp op, Value* a, Value* b) {
   int64_t number;
   if (is_constant(a, &number)) {
     // Constants last, as far as the operation allows.
-    if (op == BinaryOp::kXor || op == BinaryOp::kEQ || op == BinaryOp::kNE || op == BinaryOp::kMin || op == BinaryOp::kMax) std::swap(a, b);
+    if (op == BinaryOp::kXor || op == BinaryOp::kEQ || op == BinaryOp::kNE || op == BinaryOp::kMin ||
+        op == BinaryOp::kMax)
+      std::swap(a, b);
   }
   switch (op) {
     case BinaryOp::kMin: return logical(BinaryOp::kAnd, a, b);

@@ -19,9 +19,11 @@ const Binary* as_binary(const ExprNode* e, BinaryOp op) {
 bool same_node(const ExprNode* have, const ExprNode* want) {
   if (have == want) return true;
   if (have->kind != want->kind || !(have->dtype == want->dtype)) return false;
-  if (have->kind == NodeKind::kIntImm) return static_cast<const IntImm*>(have)->value == static_cast<const IntImm*>(want)->value;
+  if (have->kind == NodeKind::kIntImm)
+    return static_cast<const IntImm*>(have)->value == static_cast<const IntImm*>(want)->value;
   if (have->kind == NodeKind::kFloatImm)
-    return std::bit_cast<int64_t>(static_cast<const FloatImm*>(have)->value) == std::bit_cast<int64_t>(static_cast<const FloatImm*>(want)->value);
+    return std::bit_cast<int64_t>(static_cast<const FloatImm*>(have)->value) ==
+           std::bit_cast<int64_t>(static_cast<const FloatImm*>(want)->value);
   return false;
 }
 
@@ -40,7 +42,8 @@ const ExprNode* Engine::node(Value* value) {
 }
 
 const ExprNode* Engine::build_binary(BinaryOp op, const ExprNode* a, const ExprNode* b, const ExprNode* hint) {
-  if (const Binary* have = as_binary(hint, op); have && same_node(have->a.get(), a) && same_node(have->b.get(), b)) return hint;
+  if (const Binary* have = as_binary(hint, op); have && same_node(have->a.get(), a) && same_node(have->b.get(), b))
+    return hint;
   return store_->keep(Binary::make(op, a, b));
 }
 
@@ -58,7 +61,8 @@ const ExprNode* Engine::build_sum(Value* value) {
   const int64_t constant = value->number;
   const bool starts_with_constant = !has_positive && constant != 0;
   if (!has_positive) first = 0;
-  const uint32_t steps = value->count - (starts_with_constant ? 0 : 1) + (constant != 0 && !starts_with_constant ? 1 : 0);
+  const uint32_t steps =
+      value->count - (starts_with_constant ? 0 : 1) + (constant != 0 && !starts_with_constant ? 1 : 0);
 
   // The input's nodes along its left spine, outermost last.
   InlineVector<const ExprNode*, 16> spine;
@@ -73,7 +77,8 @@ const ExprNode* Engine::build_sum(Value* value) {
     return hint && hint->kind == NodeKind::kBinary ? static_cast<const Binary*>(hint)->b.get() : nullptr;
   };
 
-  const ExprNode* result = starts_with_constant ? node(index(constant)) : build_scaled(value->kids[first], value->coefficients[first], at);
+  const ExprNode* result =
+      starts_with_constant ? node(index(constant)) : build_scaled(value->kids[first], value->coefficients[first], at);
   uint32_t step = 0;
   for (uint32_t i = 0; i < value->count; ++i) {
     if (i == first && !starts_with_constant) continue;
@@ -84,7 +89,8 @@ const ExprNode* Engine::build_sum(Value* value) {
   }
   if (constant != 0 && !starts_with_constant) {
     const bool subtract = constant < 0 && constant != INT64_MIN;
-    result = build_binary(subtract ? BinaryOp::kSub : BinaryOp::kAdd, result, node(index(subtract ? -constant : constant)), hint_of(step));
+    result = build_binary(subtract ? BinaryOp::kSub : BinaryOp::kAdd, result,
+                          node(index(subtract ? -constant : constant)), hint_of(step));
   }
   return result;
 }
@@ -99,10 +105,13 @@ const ExprNode* Engine::build_node(Value* value) {
   };
   const bool usable = source && source->dtype == value->dtype;
   switch (value->kind) {
-    case ValueKind::kInt: return usable && source->kind == NodeKind::kIntImm ? source : store_->keep(IntImm::make(value->dtype, value->number));
+    case ValueKind::kInt:
+      return usable && source->kind == NodeKind::kIntImm ? source
+                                                         : store_->keep(IntImm::make(value->dtype, value->number));
     case ValueKind::kFloat:
-      return usable && source->kind == NodeKind::kFloatImm ? source
-                                                           : store_->keep(FloatImm::make(value->dtype, std::bit_cast<double>(value->number)));
+      return usable && source->kind == NodeKind::kFloatImm
+                 ? source
+                 : store_->keep(FloatImm::make(value->dtype, std::bit_cast<double>(value->number)));
     case ValueKind::kVar: return static_cast<const VarNode*>(value->object);
     case ValueKind::kSum: return build_sum(value);
     case ValueKind::kProduct:
@@ -116,15 +125,18 @@ const ExprNode* Engine::build_node(Value* value) {
         at = binary ? binary->a.get() : nullptr;
       }
       const ExprNode* result = node(value->kids[0]);
-      for (uint32_t i = 1; i < value->count; ++i) result = build_binary(op, result, node(value->kids[i]), spine[value->count - 1 - i]);
+      for (uint32_t i = 1; i < value->count; ++i)
+        result = build_binary(op, result, node(value->kids[i]), spine[value->count - 1 - i]);
       return result;
     }
     case ValueKind::kNot: {
-      if (usable && source->kind == NodeKind::kNot && same_kids({static_cast<const Not*>(source)->value.get()})) return source;
+      if (usable && source->kind == NodeKind::kNot && same_kids({static_cast<const Not*>(source)->value.get()}))
+        return source;
       return store_->keep(Not::make(node(value->kids[0])));
     }
     case ValueKind::kCast: {
-      if (usable && source->kind == NodeKind::kCast && same_kids({static_cast<const Cast*>(source)->value.get()})) return source;
+      if (usable && source->kind == NodeKind::kCast && same_kids({static_cast<const Cast*>(source)->value.get()}))
+        return source;
       return store_->keep(Cast::make(value->dtype, node(value->kids[0])));
     }
     case ValueKind::kSelect: {
@@ -139,14 +151,16 @@ const ExprNode* Engine::build_node(Value* value) {
       Value* predicate = value->count > rank ? value->kids[rank] : nullptr;
       if (usable && source->kind == NodeKind::kLoad) {
         const auto* e = static_cast<const Load*>(source);
-        bool same = e->buffer.get() == value->object && e->indices.size() == rank && static_cast<bool>(e->predicate) == (predicate != nullptr);
+        bool same = e->buffer.get() == value->object && e->indices.size() == rank &&
+                    static_cast<bool>(e->predicate) == (predicate != nullptr);
         for (uint32_t i = 0; i < rank && same; ++i) same = same_node(e->indices[i].get(), node(value->kids[i]));
         if (same && predicate) same = same_node(e->predicate.get(), node(predicate));
         if (same) return source;
       }
       std::vector<Expr> indices;
       for (uint32_t i = 0; i < rank; ++i) indices.emplace_back(node(value->kids[i]));
-      return store_->keep(Load::make(static_cast<const BufferNode*>(value->object), std::move(indices), predicate ? Expr(node(predicate)) : Expr()));
+      return store_->keep(Load::make(static_cast<const BufferNode*>(value->object), std::move(indices),
+                                     predicate ? Expr(node(predicate)) : Expr()));
     }
     case ValueKind::kRamp: {
       if (usable && source->kind == NodeKind::kRamp) {
@@ -156,15 +170,19 @@ const ExprNode* Engine::build_node(Value* value) {
       return store_->keep(Ramp::make(node(value->kids[0]), node(value->kids[1]), value->dtype.lanes));
     }
     case ValueKind::kBroadcast: {
-      if (usable && source->kind == NodeKind::kBroadcast && same_kids({static_cast<const Broadcast*>(source)->value.get()})) return source;
+      if (usable && source->kind == NodeKind::kBroadcast &&
+          same_kids({static_cast<const Broadcast*>(source)->value.get()}))
+        return source;
       return store_->keep(Broadcast::make(node(value->kids[0]), value->dtype.lanes));
     }
     case ValueKind::kLet: {
       if (usable && source->kind == NodeKind::kLet) {
         const auto* e = static_cast<const Let*>(source);
-        if (static_cast<const VarNode*>(e->var.get()) == value->object && same_kids({e->value.get(), e->body.get()})) return source;
+        if (static_cast<const VarNode*>(e->var.get()) == value->object && same_kids({e->value.get(), e->body.get()}))
+          return source;
       }
-      return store_->keep(Let::make(Var(static_cast<const VarNode*>(value->object)), node(value->kids[0]), node(value->kids[1])));
+      return store_->keep(
+          Let::make(Var(static_cast<const VarNode*>(value->object)), node(value->kids[0]), node(value->kids[1])));
     }
     case ValueKind::kCall: {
       const Intrinsic id = static_cast<Intrinsic>(value->op);
@@ -177,7 +195,8 @@ const ExprNode* Engine::build_node(Value* value) {
       std::vector<Expr> args;
       for (uint32_t i = 0; i < value->count; ++i) args.emplace_back(node(value->kids[i]));
       if (id == Intrinsic::kExtern)
-        return store_->keep(Call::make_extern(value->dtype, static_cast<const Call*>(value->object)->symbol, std::move(args)));
+        return store_->keep(
+            Call::make_extern(value->dtype, static_cast<const Call*>(value->object)->symbol, std::move(args)));
       return store_->keep(Call::make(value->dtype, id, std::move(args)));
     }
   }

@@ -1,5 +1,6 @@
-// Intrinsics: constants where the result is exact, and what vectors of one value or of a ramp make plain. Functions with a
-// tolerance (exp, tanh, ...) are not folded: the folded result could differ from the one that the kernel computes.
+// Intrinsics: constants where the result is exact, and what vectors of one value or of a ramp make plain. Functions
+// with a tolerance (exp, tanh, ...) are not folded: the folded result could differ from the one that the kernel
+// computes.
 
 #include <bit>
 #include <cmath>
@@ -10,7 +11,10 @@ namespace tensmith::simplifier {
 
 namespace {
 
-bool is_elementwise(Intrinsic id) { return id < Intrinsic::kBitcast || id == Intrinsic::kPopCount || id == Intrinsic::kLeadingZeros || id == Intrinsic::kMulHigh; }
+bool is_elementwise(Intrinsic id) {
+  return id < Intrinsic::kBitcast || id == Intrinsic::kPopCount || id == Intrinsic::kLeadingZeros ||
+         id == Intrinsic::kMulHigh;
+}
 
 bool fold_float(Intrinsic id, double x, double y, double* result) {
   switch (id) {
@@ -45,18 +49,23 @@ Value* Engine::call(DType type, Intrinsic id, const Call* original, std::span<Va
       InlineVector<Value*, 4> scalars;
       for (Value* arg : args)
         if (arg->is(ValueKind::kBroadcast)) scalars.push_back(arg->kids[0]);
-      if (scalars.size() == args.size()) return broadcast(call(type.element(), id, original, {scalars.data(), scalars.size()}), lanes);
+      if (scalars.size() == args.size())
+        return broadcast(call(type.element(), id, original, {scalars.data(), scalars.size()}), lanes);
     } else if (a->is(ValueKind::kFloat) && (args.size() == 1 || (args.size() == 2 && args[1]->is(ValueKind::kFloat)))) {
-      const double x = std::bit_cast<double>(a->number), y = args.size() == 2 ? std::bit_cast<double>(args[1]->number) : 0;
+      const double x = std::bit_cast<double>(a->number),
+                   y = args.size() == 2 ? std::bit_cast<double>(args[1]->number) : 0;
       if (id == Intrinsic::kIsNan) return boolean(std::isnan(x));
       if (id == Intrinsic::kIsInf) return boolean(std::isinf(x));
       double result;
       if (fold_float(id, x, y, &result)) return floating(type, result);
     } else if (a->is(ValueKind::kInt)) {
       const DType element = a->dtype;
-      const uint64_t bits = static_cast<uint64_t>(a->number) & (element.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << element.bits) - 1);
+      const uint64_t bits =
+          static_cast<uint64_t>(a->number) & (element.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << element.bits) - 1);
       if (id == Intrinsic::kAbs)
-        return element.is_uint() || a->number >= 0 ? a : integer(element, static_cast<int64_t>(-static_cast<uint64_t>(a->number)));
+        return element.is_uint() || a->number >= 0
+                   ? a
+                   : integer(element, static_cast<int64_t>(-static_cast<uint64_t>(a->number)));
       if (id == Intrinsic::kPopCount) return integer(type, std::popcount(bits));
       if (id == Intrinsic::kLeadingZeros) return integer(type, std::countl_zero(bits) - (64 - element.bits));
     }
@@ -95,13 +104,15 @@ Value* Engine::call(DType type, Intrinsic id, const Call* original, std::span<Va
       }
       if (!even) break;
       const DType element = type.element();
-      return ramp(add(a->kids[0], mul(a->kids[1], integer(element, first))), mul(a->kids[1], integer(element, step)), lanes);
+      return ramp(add(a->kids[0], mul(a->kids[1], integer(element, first))), mul(a->kids[1], integer(element, step)),
+                  lanes);
     }
     case Intrinsic::kConcat: {
       if (args.size() == 1) return a;
       Value* scalar = a->is(ValueKind::kBroadcast) ? a->kids[0] : a->dtype.lanes == 1 ? a : nullptr;
       bool same = scalar != nullptr;
-      for (size_t i = 1; i < args.size() && same; ++i) same = args[i] == scalar || (args[i]->is(ValueKind::kBroadcast) && args[i]->kids[0] == scalar);
+      for (size_t i = 1; i < args.size() && same; ++i)
+        same = args[i] == scalar || (args[i]->is(ValueKind::kBroadcast) && args[i]->kids[0] == scalar);
       if (same) return broadcast(scalar, lanes);
       if (!a->is(ValueKind::kRamp)) break;
       // Ramps that continue each other.

@@ -50,7 +50,8 @@ Value* Engine::cast(DType type, Value* a) {
       // Through a double only where that is exact: two roundings may differ from one.
       const bool fits = from == kUInt64 && a->number < 0 ? false : magnitude(a->number) <= (uint64_t{1} << 53);
       if (fits || to.bits == 64) {
-        const double value = from == kUInt64 ? static_cast<double>(static_cast<uint64_t>(a->number)) : static_cast<double>(a->number);
+        const double value =
+            from == kUInt64 ? static_cast<double>(static_cast<uint64_t>(a->number)) : static_cast<double>(a->number);
         return floating(to, value);
       }
     }
@@ -73,7 +74,8 @@ Value* Engine::cast(DType type, Value* a) {
       const bool cuts = to.is_integral() && to.bits <= from.bits;
       if (keeps || (cuts && !first.is_bool())) return cast(type, inner);
     }
-    if (first.is_float() && from.is_float() && float_holds(from, first) && (to.is_float() || to.is_integral() || to.is_bool()))
+    if (first.is_float() && from.is_float() && float_holds(from, first) &&
+        (to.is_float() || to.is_integral() || to.is_bool()))
       return cast(type, inner);
     if (first_int && from.is_float() && float_holds_int(from, first)) {
       if (to == first) return inner;
@@ -85,7 +87,8 @@ Value* Engine::cast(DType type, Value* a) {
     // Cutting is a ring homomorphism; widening is right when no lane wraps, which the bounds tell.
     const Range lanes = range(a), all = type_range(from);
     const bool widens = to.bits > from.bits;
-    if (!widens || (range(a->kids[0]).lo > all.lo && range(a->kids[0]).hi < all.hi && lanes.lo > all.lo && lanes.hi < all.hi))
+    if (!widens ||
+        (range(a->kids[0]).lo > all.lo && range(a->kids[0]).hi < all.hi && lanes.lo > all.lo && lanes.hi < all.hi))
       return ramp(cast(to, a->kids[0]), cast(to, a->kids[1]), type.lanes);
   }
   return settle(make_unary(ValueKind::kCast, type, a));

@@ -1,5 +1,5 @@
-// Comparisons of integers. Of kInt64 scalars every order is `form >= 0` for a sum: decided by bounds and proofs, freed of
-// divisions and of terms too small to matter, and printed as `small terms < large terms`.
+// Comparisons of integers. Of kInt64 scalars every order is `form >= 0` for a sum: decided by bounds and proofs, freed
+// of divisions and of terms too small to matter, and printed as `small terms < large terms`.
 
 #include "tensor/simplify/engine.h"
 
@@ -44,10 +44,8 @@ bool Engine::normalise(Linear& form) {
       if (step == 1) continue;
       Linear quotient, rest;
       for (const Term& term : form.terms) {
-        if (term.coefficient % step == 0)
-          quotient.add(term.value, term.coefficient / step);
-        else
-          rest.add(term.value, term.coefficient);
+        if (term.coefficient % step == 0) quotient.add(term.value, term.coefficient / step);
+        else rest.add(term.value, term.coefficient);
       }
       if (rest.terms.empty()) continue;
       rest.constant = form.constant;
@@ -126,7 +124,8 @@ Value* Engine::order_by_rules(Value* whole) {
   if (!opposite.overflow && prove_at_least_zero(opposite)) return boolean(false);
 
   Linear left, right;
-  for (const Term& term : form.terms) (term.coefficient < 0 ? left : right).add(term.value, static_cast<int64_t>(magnitude(term.coefficient)));
+  for (const Term& term : form.terms)
+    (term.coefficient < 0 ? left : right).add(term.value, static_cast<int64_t>(magnitude(term.coefficient)));
   BinaryOp op = BinaryOp::kLT;
   if (left.terms.empty()) {  // -constant <= right
     if (form.constant == INT64_MIN) return nullptr;
@@ -167,7 +166,8 @@ Value* Engine::compare_plain(BinaryOp op, Value* a, Value* b) {
     default: {
       const bool equality = op == BinaryOp::kEQ;
       if (a == b) return boolean(equality, lanes);
-      if ((greatest_known(ra) && ra.hi < rb.lo) || (greatest_known(rb) && rb.hi < ra.lo)) return boolean(!equality, lanes);
+      if ((greatest_known(ra) && ra.hi < rb.lo) || (greatest_known(rb) && rb.hi < ra.lo))
+        return boolean(!equality, lanes);
       if (is_constant(a, &ca) && is_constant(b, &cb)) return boolean((ca == cb) == equality, lanes);
       if (before(b, a)) std::swap(a, b);
       break;
@@ -230,7 +230,8 @@ Value* Engine::equal_index(BinaryOp op, Value* a, Value* b) {
   // One sign: the first term is on the left with a positive coefficient.
   if (form.terms[0].coefficient < 0) form.scale(-1);
   Linear left, right;
-  for (const Term& term : form.terms) (term.coefficient > 0 ? left : right).add(term.value, static_cast<int64_t>(magnitude(term.coefficient)));
+  for (const Term& term : form.terms)
+    (term.coefficient > 0 ? left : right).add(term.value, static_cast<int64_t>(magnitude(term.coefficient)));
   right.add_constant(form.constant, -1);
   if (left.overflow || right.overflow) return compare_plain(op, a, b);
   return settle(make_op(op, kBool, raw_sum(left), raw_sum(right)));

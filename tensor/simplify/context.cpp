@@ -90,9 +90,7 @@ Value* Engine::rebind(const VarNode* var) {
   return value;
 }
 
-void Engine::bind_replacement(const VarNode* var, Value* replacement) {
-  rebind(var)->replacement = replacement;
-}
+void Engine::bind_replacement(const VarNode* var, Value* replacement) { rebind(var)->replacement = replacement; }
 
 void Engine::bind_loop(const VarNode* var, Value* min, Value* extent) {
   Linear last(min);
@@ -102,7 +100,8 @@ void Engine::bind_loop(const VarNode* var, Value* min, Value* extent) {
   if (!fits) {
     const Range low = range(min), count = range(extent);
     Value* value = rebind(var);
-    if (low.hi != INT64_MAX && count.hi != INT64_MAX) value->limit.hi = saturating_add(saturating_add(low.hi, count.hi), -1);
+    if (low.hi != INT64_MAX && count.hi != INT64_MAX)
+      value->limit.hi = saturating_add(saturating_add(low.hi, count.hi), -1);
     value->limit.lo = low.lo;
     if (value->limit.lo > value->limit.hi) contradiction_ = true, value->limit = {};
     return;
@@ -213,10 +212,8 @@ void Engine::add_fact(const Linear& form) {
     const int64_t most = range(others).hi;
     if (most == INT64_MAX || most == INT64_MIN) continue;
     Range bounds;
-    if (coefficient > 0)
-      bounds.lo = -floor_div_int(most, coefficient);
-    else
-      bounds.hi = floor_div_int(most, -coefficient);
+    if (coefficient > 0) bounds.lo = -floor_div_int(most, coefficient);
+    else bounds.hi = floor_div_int(most, -coefficient);
     limit(value, bounds);
   }
   if (form.size() < 2 || facts_.size() >= kMaxFacts) return;
@@ -252,7 +249,8 @@ void Engine::assume(Value* condition, bool truth) {
   remember(condition);
   condition->known = truth;
   condition->context = 0;
-  if (condition->is(ValueKind::kOp) && condition->dtype == kBool && is_compare(condition->binary_op())) assume_compare(condition, truth);
+  if (condition->is(ValueKind::kOp) && condition->dtype == kBool && is_compare(condition->binary_op()))
+    assume_compare(condition, truth);
   renew_context();
 }
 
@@ -265,13 +263,18 @@ void Engine::assume_compare(Value* compare, bool truth) {
   const bool equal = (op == BinaryOp::kEQ) == truth;
   if (equality && equal) {
     const auto residue = [&](Value* remainder, Value* number) {
-      if (!remainder->is_op(BinaryOp::kFloorMod) || !remainder->kids[1]->is(ValueKind::kInt) || !number->is(ValueKind::kInt)) return;
+      if (!remainder->is_op(BinaryOp::kFloorMod) || !remainder->kids[1]->is(ValueKind::kInt) ||
+          !number->is(ValueKind::kInt))
+        return;
       const int64_t modulus = remainder->kids[1]->number;
       Value* x = remainder->kids[0];
       if (!exact(x)) return;
       int64_t offset = 0;
       if (x->is(ValueKind::kSum) && x->count == 1 && x->coefficients[0] == 1) offset = x->number, x = x->kids[0];
-      if (modulus > 1) limit_modulus(x, {modulus, floor_mod_int(floor_mod_int(number->number, modulus) - floor_mod_int(offset, modulus), modulus)});
+      if (modulus > 1)
+        limit_modulus(
+            x,
+            {modulus, floor_mod_int(floor_mod_int(number->number, modulus) - floor_mod_int(offset, modulus), modulus)});
     };
     residue(a, b);
     residue(b, a);

@@ -1,7 +1,7 @@
 // Floor division and remainder of kInt64 scalars.
 //
-// By a constant c, x = c * Q + R with all multiples of c in Q: x / c = Q + R / c and x % c = R % c. What is left of R is
-// decided by its bounds, by a factor that R shares with c, or stays.
+// By a constant c, x = c * Q + R with all multiples of c in Q: x / c = Q + R / c and x % c = R % c. What is left of R
+// is decided by its bounds, by a factor that R shares with c, or stays.
 
 #include "tensor/simplify/engine.h"
 
@@ -9,7 +9,9 @@ namespace tensmith::simplifier {
 
 namespace {
 
-bool is_division(const Value* v, BinaryOp op) { return v->is_op(op) && v->kids[1]->is(ValueKind::kInt) && v->kids[1]->number > 0; }
+bool is_division(const Value* v, BinaryOp op) {
+  return v->is_op(op) && v->kids[1]->is(ValueKind::kInt) && v->kids[1]->number > 0;
+}
 
 struct Split {
   Linear quotient, rest;  ///< value = divisor * quotient + rest, 0 <= rest.constant < divisor
@@ -18,10 +20,8 @@ struct Split {
 Split split_by(const Linear& form, int64_t divisor) {
   Split result;
   for (const Term& term : form.terms) {
-    if (term.coefficient % divisor == 0)
-      result.quotient.add(term.value, term.coefficient / divisor);
-    else
-      result.rest.add(term.value, term.coefficient);
+    if (term.coefficient % divisor == 0) result.quotient.add(term.value, term.coefficient / divisor);
+    else result.rest.add(term.value, term.coefficient);
   }
   result.quotient.constant = floor_div_int(form.constant, divisor);
   result.rest.constant = floor_mod_int(form.constant, divisor);
@@ -175,8 +175,9 @@ Value* Engine::floor_div_by_rules(Value* a, int64_t divisor) {
   return with_quotient(settle(make_op(BinaryOp::kFloorDiv, kInt64, numerator, index(divisor))));
 }
 
-/// Adds value * coefficient as far as it counts modulo the divisor: y % m is as good as y when the divisor divides m, and terms
-/// that are known multiples do not count. `alone`: there are no other terms, so that data cannot overflow by being added.
+/// Adds value * coefficient as far as it counts modulo the divisor: y % m is as good as y when the divisor divides m,
+/// and terms that are known multiples do not count. `alone`: there are no other terms, so that data cannot overflow by
+/// being added.
 void Engine::add_modulo(Linear& form, Value* value, int64_t coefficient, int64_t divisor, bool alone) {
   if (value->is(ValueKind::kSum)) {
     for (uint32_t i = 0; i < value->count; ++i) {
@@ -197,10 +198,8 @@ void Engine::add_modulo(Linear& form, Value* value, int64_t coefficient, int64_t
   Linear single;
   single.add(value, coefficient);
   const Modulus m = modulus(single);
-  if (m.modulus % divisor == 0)
-    form.add_constant(m.remainder % divisor);
-  else
-    form.add(value, coefficient);
+  if (m.modulus % divisor == 0) form.add_constant(m.remainder % divisor);
+  else form.add(value, coefficient);
 }
 
 Value* Engine::floor_mod_constant(Value* a, int64_t divisor) {
@@ -220,7 +219,8 @@ Value* Engine::floor_mod_by_rules(Value* a, int64_t divisor) {
   if (!exact(a)) return opaque(a);
   Linear form(a);
   Linear kept;
-  for (const Term& term : form.terms) add_modulo(kept, term.value, term.coefficient, divisor, form.size() == 1 && form.constant == 0);
+  for (const Term& term : form.terms)
+    add_modulo(kept, term.value, term.coefficient, divisor, form.size() == 1 && form.constant == 0);
   kept.add_constant(floor_mod_int(form.constant, divisor));
   if (kept.overflow) return opaque(a);
   Split split = split_by(kept, divisor);
@@ -252,8 +252,7 @@ Value* Engine::divide_product(Value* t, Value* m) {
   InlineVector<Value*, 8> factors;
   if (t->is(ValueKind::kProduct))
     for (uint32_t i = 0; i < t->count; ++i) factors.push_back(t->kids[i]);
-  else
-    factors.push_back(t);
+  else factors.push_back(t);
   const auto remove = [&](Value* factor) {
     for (uint32_t i = 0; i < factors.size(); ++i)
       if (factors[i] == factor) {

@@ -15,8 +15,8 @@ uint64_t mix(uint64_t h, uint64_t value) {
 }
 
 uint64_t hash_of(const Value& v) {
-  uint64_t h = mix(static_cast<uint64_t>(v.kind) << 40 | uint64_t{v.op} << 32 | static_cast<uint64_t>(v.dtype.code) << 24 |
-                       uint64_t{v.dtype.bits} << 16 | v.dtype.lanes,
+  uint64_t h = mix(static_cast<uint64_t>(v.kind) << 40 | uint64_t{v.op} << 32 |
+                       static_cast<uint64_t>(v.dtype.code) << 24 | uint64_t{v.dtype.bits} << 16 | v.dtype.lanes,
                    static_cast<uint64_t>(v.number));
   h = mix(h, reinterpret_cast<uintptr_t>(v.object));
   for (uint32_t i = 0; i < v.count; ++i) h = mix(h, reinterpret_cast<uintptr_t>(v.kids[i]));
@@ -144,7 +144,8 @@ Value* Engine::constant(DType type, int64_t value) {
 }
 
 Value* Engine::settle(Value* value) {
-  if (!(value->dtype.is_integral() || value->dtype.is_bool()) || value->is(ValueKind::kInt) || value->is(ValueKind::kBroadcast))
+  if (!(value->dtype.is_integral() || value->dtype.is_bool()) || value->is(ValueKind::kInt) ||
+      value->is(ValueKind::kBroadcast))
     return value;
   const Range r = range(value);
   // The ends of 64 bits may mean "unknown".
@@ -160,7 +161,8 @@ Value* Engine::binary(BinaryOp op, Value* a, Value* b) {
   if (type.lanes > 1) return binary_vector(op, a, b);
   if (type.is_float()) return binary_float(op, a, b);
   if (type.is_bool()) return binary_bool(op, a, b);
-  if (type != kInt64) return type.is_integral() ? binary_integer(op, a, b) : make_op(op, is_compare(op) ? kBool : type, a, b);
+  if (type != kInt64)
+    return type.is_integral() ? binary_integer(op, a, b) : make_op(op, is_compare(op) ? kBool : type, a, b);
   switch (op) {
     case BinaryOp::kAdd: return add_index(a, b, 1);
     case BinaryOp::kSub: return add_index(a, b, -1);

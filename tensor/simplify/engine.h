@@ -1,8 +1,9 @@
 /// The machine behind simplify, can_prove, bounds_of and the verifier.
 ///
-/// `visit` turns a loop IR expression into a canonical `Value`, bottom-up, each node once a context; the operations below make
-/// canonical values from canonical values; `build` makes loop IR of a value. A context is a set of facts: entered with
-/// `Scope`, filled with `bind_loop`, `bind_let` and `assume`, undone when the scope ends. Results are remembered per context.
+/// `visit` turns a loop IR expression into a canonical `Value`, bottom-up, each node once a context; the operations
+/// below make canonical values from canonical values; `build` makes loop IR of a value. A context is a set of facts:
+/// entered with `Scope`, filled with `bind_loop`, `bind_let` and `assume`, undone when the scope ends. Results are
+/// remembered per context.
 #pragma once
 
 #include <span>
@@ -85,9 +86,9 @@ class Engine {
   Value* add(Value* a, Value* b) { return binary(BinaryOp::kAdd, a, b); }
   Value* sub(Value* a, Value* b) { return binary(BinaryOp::kSub, a, b); }
   Value* mul(Value* a, Value* b) { return binary(BinaryOp::kMul, a, b); }
-  Value* sum(Linear& form);                                       // linear.cpp
-  Value* floor_div(Value* a, Value* b);                           // divide.cpp (kInt64 scalars)
-  Value* floor_mod(Value* a, Value* b);                           // divide.cpp (kInt64 scalars)
+  Value* sum(Linear& form);              // linear.cpp
+  Value* floor_div(Value* a, Value* b);  // divide.cpp (kInt64 scalars)
+  Value* floor_mod(Value* a, Value* b);  // divide.cpp (kInt64 scalars)
   /// t / m for products of variables, or null when m does not divide t.
   Value* divide_product(Value* t, Value* m);                      // divide.cpp
   Value* min_max(BinaryOp op, std::span<Value* const> operands);  // minmax.cpp (kInt64 scalars)
@@ -114,9 +115,11 @@ class Engine {
   }
   Range range(const Linear& form);
   Modulus modulus(const Linear& form);
-  /// Whether arithmetic on the value may be taken as that of whole numbers: index arithmetic, or data whose bounds are known.
+  /// Whether arithmetic on the value may be taken as that of whole numbers: index arithmetic, or data whose bounds are
+  /// known.
   bool tame(Value* value);
-  /// Whether a value, read as a sum, has that sum's exact mathematical value: false for sums of data that may have wrapped.
+  /// Whether a value, read as a sum, has that sum's exact mathematical value: false for sums of data that may have
+  /// wrapped.
   bool exact(Value* value) { return !(value->is(ValueKind::kSum) || value->is(ValueKind::kProduct)) || tame(value); }
 
   // --- prove.cpp ---

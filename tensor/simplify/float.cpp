@@ -1,4 +1,5 @@
-// Floats: only rules that keep every result bit for bit (any NaN counts as the same, as does the sign of the zero of min(-0, +0)).
+// Floats: only rules that keep every result bit for bit (any NaN counts as the same, as does the sign of the zero of
+// min(-0, +0)).
 
 #include <bit>
 #include <cmath>
@@ -73,7 +74,8 @@ Value* Engine::binary_float(BinaryOp op, Value* a, Value* b) {
       // Division by a power of two is exact multiplication with its reciprocal.
       if (std::isfinite(y) && y != 0) {
         int exponent;
-        if (std::fabs(std::frexp(y, &exponent)) == 0.5 && exponent - 1 <= -min_exponent(type) && exponent - 1 >= min_exponent(type))
+        if (std::fabs(std::frexp(y, &exponent)) == 0.5 && exponent - 1 <= -min_exponent(type) &&
+            exponent - 1 >= min_exponent(type))
           return binary_float(BinaryOp::kMul, a, number(1 / y));
       }
       break;
@@ -84,7 +86,8 @@ Value* Engine::binary_float(BinaryOp op, Value* a, Value* b) {
       if (a->is_op(op) && a->count == 2) {
         if (a->kids[1] == b || a->kids[0] == b) return a;  // max(max(x, y), y)
         double inner;
-        if (b_constant && is_number(a->kids[1], &inner)) return binary_float(op, a->kids[0], binary_float(op, a->kids[1], b));
+        if (b_constant && is_number(a->kids[1], &inner))
+          return binary_float(op, a->kids[0], binary_float(op, a->kids[1], b));
       }
       if (b->is_op(op) && b->count == 2 && (b->kids[0] == a || b->kids[1] == a)) return b;
       break;

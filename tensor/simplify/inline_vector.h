@@ -1,4 +1,5 @@
-/// A growable array of trivially copyable values that keeps the first N in place: term lists are short and made all the time.
+/// A growable array of trivially copyable values that keeps the first N in place: term lists are short and made all the
+/// time.
 #pragma once
 
 #include <cstddef>

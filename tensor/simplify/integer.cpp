@@ -15,7 +15,9 @@ int64_t fold(BinaryOp op, DType type, int64_t a, int64_t b) {
   const bool is_unsigned = type.is_uint();
   const int bits = type.bits;
   const auto wrap = [&](uint64_t value) { return wrap_int(type, static_cast<int64_t>(value)); };
-  const auto less = [&](int64_t x, int64_t y) { return is_unsigned ? static_cast<uint64_t>(x) < static_cast<uint64_t>(y) : x < y; };
+  const auto less = [&](int64_t x, int64_t y) {
+    return is_unsigned ? static_cast<uint64_t>(x) < static_cast<uint64_t>(y) : x < y;
+  };
   switch (op) {
     case BinaryOp::kAdd: return wrap(ua + ub);
     case BinaryOp::kSub: return wrap(ua - ub);
@@ -48,8 +50,8 @@ int64_t fold(BinaryOp op, DType type, int64_t a, int64_t b) {
 }
 
 bool commutes(BinaryOp op) {
-  return op == BinaryOp::kAdd || op == BinaryOp::kMul || op == BinaryOp::kMin || op == BinaryOp::kMax || op == BinaryOp::kAnd ||
-         op == BinaryOp::kOr || op == BinaryOp::kXor;
+  return op == BinaryOp::kAdd || op == BinaryOp::kMul || op == BinaryOp::kMin || op == BinaryOp::kMax ||
+         op == BinaryOp::kAnd || op == BinaryOp::kOr || op == BinaryOp::kXor;
 }
 
 }  // namespace

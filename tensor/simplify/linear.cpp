@@ -59,7 +59,8 @@ Value* Engine::sum(Linear& form) {
   // Remembered, because operands of nested minima come here again and again.
   if (raw->simplified_context == context_) return raw->simplified;
   const uint32_t context = context_;
-  // Each rule removes a term or a division, so the loop ends; the bound only guards against a mistake in that reasoning.
+  // Each rule removes a term or a division, so the loop ends; the bound only guards against a mistake in that
+  // reasoning.
   for (int turn = 0; turn < 16 && (division || choice); ++turn) {
     const bool changed = (division && (merge_divisions(form) || merge_remainders(form))) ||
                          (choice && form.size() > 1 && (cancel_min_max(form) || merge_min_max(form)));
@@ -89,8 +90,7 @@ Value* Engine::product(Value* a, Value* b) {
   for (Value* v : {a, b}) {
     if (v->is(ValueKind::kProduct))
       for (uint32_t i = 0; i < v->count; ++i) factors.push_back(v->kids[i]);
-    else
-      factors.push_back(v);
+    else factors.push_back(v);
   }
   if (factors.size() > kMaxFactors) return nullptr;
   for (uint32_t i = 1; i < factors.size(); ++i)
@@ -103,7 +103,8 @@ Value* Engine::mul_index(Value* a, Value* b) {
   if (a->is(ValueKind::kInt)) std::swap(a, b);
   if (b->is(ValueKind::kInt)) {
     if (b->number == 1) return a;
-    if (a->is(ValueKind::kInt)) return index(static_cast<int64_t>(static_cast<uint64_t>(a->number) * static_cast<uint64_t>(b->number)));
+    if (a->is(ValueKind::kInt))
+      return index(static_cast<int64_t>(static_cast<uint64_t>(a->number) * static_cast<uint64_t>(b->number)));
     Linear form;
     form.add(a, b->number);
     if (form.overflow) return settle(make_op(BinaryOp::kMul, kInt64, a, b));
@@ -148,7 +149,8 @@ bool Engine::merge_divisions(Linear& form) {
     if (coefficient % divisor != 0 || !exact(y)) continue;
     // The remainder costs a look only where something can cancel.
     bool promising = shares_term(form, y);
-    for (uint32_t j = 0; j < form.size() && !promising; ++j) promising = form.terms[j].value->is_op(BinaryOp::kFloorMod);
+    for (uint32_t j = 0; j < form.size() && !promising; ++j)
+      promising = form.terms[j].value->is_op(BinaryOp::kFloorMod);
     if (!promising) {
       const Modulus m = modulus(y);
       promising = m.modulus % divisor == 0;
@@ -172,7 +174,8 @@ bool Engine::merge_divisions(Linear& form) {
 bool Engine::merge_remainders(Linear& form) {
   for (uint32_t i = 0; i < form.size(); ++i) {
     const auto [upper, coefficient] = form.terms[i];
-    if (!is_constant_division(upper, BinaryOp::kFloorMod) || !is_constant_division(upper->kids[0], BinaryOp::kFloorDiv)) continue;
+    if (!is_constant_division(upper, BinaryOp::kFloorMod) || !is_constant_division(upper->kids[0], BinaryOp::kFloorDiv))
+      continue;
     Value* y = upper->kids[0]->kids[0];
     const int64_t n = upper->kids[1]->number, c = upper->kids[0]->kids[1]->number;
     int64_t whole;
@@ -198,8 +201,8 @@ bool Engine::cancel_min_max(Linear& form) {
       const auto [y, l] = form.terms[j];
       if (y->op != x->op || !y->is_min_max() || k != -l || x->count != y->count) continue;
       if (!tame(x) || !tame(y)) continue;
-      // The operands are sorted by an order that a common offset keeps, except where it turns a constant into a sum; of two
-      // operands the other pairing is tried as well.
+      // The operands are sorted by an order that a common offset keeps, except where it turns a constant into a sum; of
+      // two operands the other pairing is tried as well.
       for (int pairing = 0; pairing < (x->count == 2 ? 2 : 1); ++pairing) {
         Value* difference = nullptr;
         for (uint32_t o = 0; o < x->count; ++o) {

@@ -1,6 +1,6 @@
-// Minimum and maximum of kInt64 scalars: flat sorted lists of operands of which none is provably superfluous. What all operands
-// have in common stands outside, and so does the constant of the innermost one, where it can join an address's offset, and its
-// sign.
+// Minimum and maximum of kInt64 scalars: flat sorted lists of operands of which none is provably superfluous. What all
+// operands have in common stands outside, and so does the constant of the innermost one, where it can join an address's
+// offset, and its sign.
 
 #include "tensor/simplify/engine.h"
 
@@ -16,8 +16,7 @@ Value* Engine::min_max(BinaryOp op, std::span<Value* const> operands) {
   for (Value* operand : operands) {
     if (operand->is_op(op))
       for (uint32_t i = 0; i < operand->count; ++i) flat.push_back(operand->kids[i]);
-    else
-      flat.push_back(operand);
+    else flat.push_back(operand);
   }
   InlineVector<Value*, kMaxOperands> kept;
   for (Value* x : flat) {

@@ -1,9 +1,9 @@
 // Proofs that a sum is at least zero.
 //
-// First by constant bounds. Then terms are replaced, innermost first, by something that makes the sum no larger: a division by
-// what it divides, a minimum by an operand, a term of a known inequality by the rest of that inequality (an elimination step
-// of Fourier and Motzkin). Sums are kept whole by multiplying them: the search proves scale * form > -scale. Each attempt
-// counts against a budget, so a failing proof costs a few microseconds.
+// First by constant bounds. Then terms are replaced, innermost first, by something that makes the sum no larger: a
+// division by what it divides, a minimum by an operand, a term of a known inequality by the rest of that inequality (an
+// elimination step of Fourier and Motzkin). Sums are kept whole by multiplying them: the search proves scale * form >
+// -scale. Each attempt counts against a budget, so a failing proof costs a few microseconds.
 
 #include "tensor/simplify/engine.h"
 
@@ -128,7 +128,8 @@ bool Engine::try_facts(const Linear& form, int64_t scale, const Term& term) {
       const int64_t k = fact->coefficients[i];
       if ((k > 0) != (coefficient > 0)) break;
       const int64_t g = gcd(k, coefficient);
-      const int64_t factor = static_cast<int64_t>(magnitude(k)) / g, take = static_cast<int64_t>(magnitude(coefficient)) / g;
+      const int64_t factor = static_cast<int64_t>(magnitude(k)) / g,
+                    take = static_cast<int64_t>(magnitude(coefficient)) / g;
       int64_t scaled;
       if (__builtin_mul_overflow(scale, factor, &scaled)) break;
       Linear next = form;
@@ -166,10 +167,8 @@ bool Engine::try_factors(const Linear& form, int64_t scale, const Term& term) {
         for (uint32_t n = 0; n < fact->count && !next.overflow; ++n) {
           Value* both = product(fact->kids[n], y);
           int64_t c;
-          if (!both || __builtin_mul_overflow(fact->coefficients[n], take, &c))
-            next.overflow = true;
-          else
-            next.add(both, -c);
+          if (!both || __builtin_mul_overflow(fact->coefficients[n], take, &c)) next.overflow = true;
+          else next.add(both, -c);
         }
         int64_t c;
         if (__builtin_mul_overflow(fact->number, take, &c)) break;

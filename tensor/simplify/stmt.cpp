@@ -179,7 +179,8 @@ class StmtSimplifier {
       Stmt next = visit(part);
       changed |= !next.same_as(part);
       const auto believe = [&](const Stmt& stmt) {
-        if (const auto* assertion = stmt.as<Assert>()) assume_stable(engine_.visit(engine_.keep(assertion->cond)), true);
+        if (const auto* assertion = stmt.as<Assert>())
+          assume_stable(engine_.visit(engine_.keep(assertion->cond)), true);
       };
       believe(next);
       if (const auto* inner = next.as<Block>())  // will be part of this block

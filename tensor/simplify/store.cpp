@@ -16,8 +16,8 @@ constexpr size_t kMaxFreeStores = 4;
 thread_local std::vector<std::unique_ptr<Store>> free_stores;
 
 bool same(const Value& a, const Value& b) {
-  if (a.hash != b.hash || a.kind != b.kind || a.op != b.op || !(a.dtype == b.dtype) || a.count != b.count || a.number != b.number ||
-      a.object != b.object)
+  if (a.hash != b.hash || a.kind != b.kind || a.op != b.op || !(a.dtype == b.dtype) || a.count != b.count ||
+      a.number != b.number || a.object != b.object)
     return false;
   for (uint32_t i = 0; i < a.count; ++i)
     if (a.kids[i] != b.kids[i]) return false;
@@ -120,7 +120,9 @@ void Store::grow() {
 
 namespace {
 size_t hash_node(const ExprNode* node, uint32_t context) {
-  return ((reinterpret_cast<uintptr_t>(node) >> 4) + uint64_t{context} * 0xD6E8FEB86659FD93ull) * 0x9E3779B97F4A7C15ull >> 20;
+  return ((reinterpret_cast<uintptr_t>(node) >> 4) + uint64_t{context} * 0xD6E8FEB86659FD93ull) *
+             0x9E3779B97F4A7C15ull >>
+         20;
 }
 }  // namespace
 
@@ -134,7 +136,8 @@ Value* Store::find_result(const ExprNode* node, uint32_t context) const {
 void Store::remember_result(const ExprNode* node, uint32_t context, Value* value) {
   const size_t mask = results_.size() - 1;
   size_t at = hash_node(node, context) & mask;
-  while (results_[at].generation == generation_ && !(results_[at].node == node && results_[at].context == context)) at = (at + 1) & mask;
+  while (results_[at].generation == generation_ && !(results_[at].node == node && results_[at].context == context))
+    at = (at + 1) & mask;
   const bool is_new = results_[at].generation != generation_;
   results_[at] = {node, value, context, generation_};
   if (is_new && ++num_results_ * 2 > results_.size()) grow_results();

@@ -14,7 +14,8 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  /// A cleared store of this thread; stores are kept for reuse because most calls are tiny and would pay for the set-up.
+  /// A cleared store of this thread; stores are kept for reuse because most calls are tiny and would pay for the
+  /// set-up.
   static std::unique_ptr<Store> acquire();
   static void release(std::unique_ptr<Store> store);
 

@@ -11,8 +11,10 @@ SymbolicBounds::Ends SymbolicBounds::of(Value* v) {
   const Range r = engine_.range(v);
   const DType type = v->dtype.element();
   // Where only constants are known they may as well be the better ones.
-  if (r.lo != INT64_MIN && (!ends.lo || (ends.lo->is(ValueKind::kInt) && ends.lo->number < r.lo))) ends.lo = engine_.integer(type, r.lo);
-  if (r.hi != INT64_MAX && (!ends.hi || (ends.hi->is(ValueKind::kInt) && ends.hi->number > r.hi))) ends.hi = engine_.integer(type, r.hi);
+  if (r.lo != INT64_MIN && (!ends.lo || (ends.lo->is(ValueKind::kInt) && ends.lo->number < r.lo)))
+    ends.lo = engine_.integer(type, r.lo);
+  if (r.hi != INT64_MAX && (!ends.hi || (ends.hi->is(ValueKind::kInt) && ends.hi->number > r.hi)))
+    ends.hi = engine_.integer(type, r.hi);
   known_[v] = ends;
   return ends;
 }
@@ -86,7 +88,8 @@ SymbolicBounds::Ends SymbolicBounds::of_product(Value* v) {
         // One factor of either sign is fine when all the others are fixed and have a sign.
         return of_signed_product(v, i);
       }
-      const Ends swapped{ends.hi ? engine_.mul(ends.hi, engine_.index(-1)) : nullptr, ends.lo ? engine_.mul(ends.lo, engine_.index(-1)) : nullptr};
+      const Ends swapped{ends.hi ? engine_.mul(ends.hi, engine_.index(-1)) : nullptr,
+                         ends.lo ? engine_.mul(ends.lo, engine_.index(-1)) : nullptr};
       ends = swapped;
       negative = !negative;
     }
@@ -123,7 +126,8 @@ SymbolicBounds::Ends SymbolicBounds::of_ramp(Value* v) {
 }
 
 SymbolicBounds::Ends SymbolicBounds::either(Ends a, Ends b) {
-  return {a.lo && b.lo ? engine_.binary(BinaryOp::kMin, a.lo, b.lo) : nullptr, a.hi && b.hi ? engine_.binary(BinaryOp::kMax, a.hi, b.hi) : nullptr};
+  return {a.lo && b.lo ? engine_.binary(BinaryOp::kMin, a.lo, b.lo) : nullptr,
+          a.hi && b.hi ? engine_.binary(BinaryOp::kMax, a.hi, b.hi) : nullptr};
 }
 
 SymbolicBounds::Ends SymbolicBounds::of_min_max(Value* v) {
@@ -155,7 +159,8 @@ SymbolicBounds::Ends SymbolicBounds::of_mod(Value* v) {
   if (x.lo && x.hi) {
     // No multiple of the divisor between the ends: the remainder runs as the dividend does.
     Value *first = engine_.floor_div(x.lo, divisor), *last = engine_.floor_div(x.hi, divisor);
-    if (engine_.sub(last, first)->is_int(0)) return {engine_.floor_mod(x.lo, divisor), engine_.floor_mod(x.hi, divisor)};
+    if (engine_.sub(last, first)->is_int(0))
+      return {engine_.floor_mod(x.lo, divisor), engine_.floor_mod(x.hi, divisor)};
   }
   return {engine_.index(0), engine_.sub(divisor, engine_.index(1))};
 }

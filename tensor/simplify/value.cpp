@@ -35,13 +35,15 @@ bool is_too_large(int64_t coefficient) { return coefficient > kMaxCoefficient ||
 
 void Linear::add_constant(int64_t value, int64_t coefficient) {
   int64_t product;
-  if (__builtin_mul_overflow(value, coefficient, &product) || __builtin_add_overflow(constant, product, &constant)) overflow = true;
+  if (__builtin_mul_overflow(value, coefficient, &product) || __builtin_add_overflow(constant, product, &constant))
+    overflow = true;
 }
 
 void Linear::add_term(Value* value, int64_t coefficient) {
   for (uint32_t i = 0; i < terms.size(); ++i) {
     if (terms[i].value != value) continue;
-    if (__builtin_add_overflow(terms[i].coefficient, coefficient, &terms[i].coefficient) || is_too_large(terms[i].coefficient))
+    if (__builtin_add_overflow(terms[i].coefficient, coefficient, &terms[i].coefficient) ||
+        is_too_large(terms[i].coefficient))
       overflow = true;
     if (terms[i].coefficient == 0) terms.erase(i);
     return;
@@ -64,8 +66,7 @@ void Linear::add(Value* value, int64_t coefficient) {
       int64_t product;
       if (__builtin_mul_overflow(value->coefficients[i], coefficient, &product) || is_too_large(product))
         overflow = true;
-      else
-        add_term(value->kids[i], product);
+      else add_term(value->kids[i], product);
     }
     add_constant(value->number, coefficient);
   } else if (is_too_large(coefficient)) {
@@ -96,7 +97,8 @@ void Linear::scale(int64_t factor) {
     return;
   }
   for (Term& term : terms)
-    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient) || is_too_large(term.coefficient)) overflow = true;
+    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient) || is_too_large(term.coefficient))
+      overflow = true;
   if (__builtin_mul_overflow(constant, factor, &constant)) overflow = true;
 }
 
@@ -109,10 +111,13 @@ int sign(const T& a, const T& b) {
   return a < b ? -1 : b < a ? 1 : 0;
 }
 
-/// Values as sums, so that `x` and `x + 1` stand in the same order to a third value as long as that does not start with x.
+/// Values as sums, so that `x` and `x + 1` stand in the same order to a third value as long as that does not start with
+/// x.
 int compare_terms(const Value* a, const Value* b, int depth) {
   const auto term_of = [](const Value* v, uint32_t i) { return v->is(ValueKind::kSum) ? v->kids[i] : v; };
-  const auto coefficient_of = [](const Value* v, uint32_t i) { return v->is(ValueKind::kSum) ? v->coefficients[i] : 1; };
+  const auto coefficient_of = [](const Value* v, uint32_t i) {
+    return v->is(ValueKind::kSum) ? v->coefficients[i] : 1;
+  };
   const uint32_t na = a->is(ValueKind::kSum) ? a->count : 1, nb = b->is(ValueKind::kSum) ? b->count : 1;
   // The innermost term decides first: it has the sum's rank.
   for (uint32_t i = 0; i < na && i < nb; ++i) {

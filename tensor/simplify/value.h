@@ -1,8 +1,9 @@
 /// The simplifier's own form of expressions: canonical, shared by structure, made in an arena.
 ///
-/// Equal structures are one `Value` (hash-consing), so equality is a pointer comparison, memory of results hangs on the node
-/// itself, and expressions that share parts cost what the parts cost. Sums are flat lists of terms; nothing is a loop IR
-/// node until the end, when only what remains is built (and the input's own nodes are used where nothing changed).
+/// Equal structures are one `Value` (hash-consing), so equality is a pointer comparison, memory of results hangs on the
+/// node itself, and expressions that share parts cost what the parts cost. Sums are flat lists of terms; nothing is a
+/// loop IR node until the end, when only what remains is built (and the input's own nodes are used where nothing
+/// changed).
 #pragma once
 
 #include "tensor/expr.h"
@@ -11,12 +12,13 @@
 namespace tensmith::simplifier {
 
 enum class ValueKind : uint8_t {
-  kInt,        ///< number: the value
-  kFloat,      ///< number: bits of the double
-  kVar,        ///< object: the VarNode; number: 1 for the twin that stands for data (see kWildLow)
-  kProduct,    ///< kInt64 scalars: kids are at least two sorted factors, none a constant or a sum
-  kSum,        ///< kInt64 scalars: kids times coefficients plus number; kids are sorted and distinct, none a constant or a sum
-  kOp,         ///< `op` on kids: two, or more for min, max, and, or
+  kInt,      ///< number: the value
+  kFloat,    ///< number: bits of the double
+  kVar,      ///< object: the VarNode; number: 1 for the twin that stands for data (see kWildLow)
+  kProduct,  ///< kInt64 scalars: kids are at least two sorted factors, none a constant or a sum
+  kSum,  ///< kInt64 scalars: kids times coefficients plus number; kids are sorted and distinct, none a constant or a
+         ///< sum
+  kOp,   ///< `op` on kids: two, or more for min, max, and, or
   kNot,
   kCast,
   kSelect,
@@ -27,7 +29,8 @@ enum class ValueKind : uint8_t {
   kCall,       ///< object: a call with the symbol and purity; kids: arguments
 };
 
-/// Inclusive bounds. For kInt64 the ends of the type mean "unknown"; uint64 values above INT64_MAX are only known as that.
+/// Inclusive bounds. For kInt64 the ends of the type mean "unknown"; uint64 values above INT64_MAX are only known as
+/// that.
 struct Range {
   int64_t lo = INT64_MIN, hi = INT64_MAX;
   bool is_point() const { return lo == hi; }
@@ -42,8 +45,8 @@ struct Modulus {
 enum ValueFlags : uint8_t {
   kHasLoad = 1,
   kHasEffect = 2,  ///< a call that is not pure
-  /// kInt64 data (loads, calls, bit operations) that may lie anywhere below (above): unlike index arithmetic it wraps, so
-  /// comparisons and divisions of it are not rearranged unless its bounds show that nothing overflows.
+  /// kInt64 data (loads, calls, bit operations) that may lie anywhere below (above): unlike index arithmetic it wraps,
+  /// so comparisons and divisions of it are not rearranged unless its bounds show that nothing overflows.
   kWildLow = 4,
   kWildHigh = 8,
 
@@ -58,9 +61,9 @@ struct Value {
   int8_t known = -1;  ///< bools: 0 or 1 when the context says so
   bool seen = false;  ///< variables: the facts from outside were looked up
   DType dtype;
-  uint32_t count = 0;  ///< of kids
-  uint32_t rank = 0;   ///< of the innermost variable: outer loops have lower ranks
-  uint32_t id = 0;     ///< order of creation
+  uint32_t count = 0;     ///< of kids
+  uint32_t rank = 0;      ///< of the innermost variable: outer loops have lower ranks
+  uint32_t id = 0;        ///< order of creation
   uint32_t in_facts = 0;  ///< number of inequalities in the context that have this value as a term
   uint64_t hash = 0;
   uint64_t lets = 0;  ///< let variables inside, one bit each (several may share a bit)
@@ -70,19 +73,19 @@ struct Value {
   int64_t* coefficients = nullptr;
 
   // What the context implies, and results that hold in context `context` only.
-  Range limit;              ///< from facts about exactly this value
+  Range limit;  ///< from facts about exactly this value
   Modulus limit_modulus;
   Value* replacement = nullptr;  ///< variables that stand for another value
   Range range;
   Modulus modulus;
-  bool overflows = false;           ///< index arithmetic whose bounds leave 64 bits: data after all
-  uint32_t context = 0;             ///< of range, modulus and overflows
+  bool overflows = false;  ///< index arithmetic whose bounds leave 64 bits: data after all
+  uint32_t context = 0;    ///< of range, modulus and overflows
   uint32_t proof_context = 0;
-  bool proof = false;               ///< whether this value >= 0 was proven
+  bool proof = false;  ///< whether this value >= 0 was proven
   uint32_t simplified_context = 0;
-  Value* simplified = nullptr;      ///< what the rules make of a value that was interned as it stood
+  Value* simplified = nullptr;  ///< what the rules make of a value that was interned as it stood
   uint32_t order_context = 0;
-  Value* order = nullptr;           ///< the canonical bool for this value >= 0
+  Value* order = nullptr;  ///< the canonical bool for this value >= 0
 
   const ExprNode* source = nullptr;  ///< an input node that may have just this structure
   const ExprNode* expr = nullptr;    ///< the loop IR node, once made
@@ -95,7 +98,8 @@ struct Value {
   bool is_min_max() const { return is_op(BinaryOp::kMin) || is_op(BinaryOp::kMax); }
 };
 
-/// A stable total order of values that no constant offset changes: by rank (loop-invariant parts first), then by structure.
+/// A stable total order of values that no constant offset changes: by rank (loop-invariant parts first), then by
+/// structure.
 bool before(const Value* a, const Value* b);
 
 struct Term {
@@ -103,8 +107,8 @@ struct Term {
   int64_t coefficient;
 };
 
-/// A sum under construction: sorted distinct terms plus a constant. `overflow` is set when a coefficient grew beyond what
-/// strides are (kMaxCoefficient) or the constant left 64 bits; such a sum must not be used.
+/// A sum under construction: sorted distinct terms plus a constant. `overflow` is set when a coefficient grew beyond
+/// what strides are (kMaxCoefficient) or the constant left 64 bits; such a sum must not be used.
 struct Linear {
   InlineVector<Term, 8> terms;
   int64_t constant = 0;

@@ -26,7 +26,8 @@ bool Engine::as_ramp(Value* value, Value** base, Value** stride) {
 
 Value* Engine::binary_vector(BinaryOp op, Value* a, Value* b) {
   const int lanes = a->dtype.lanes;
-  if (a->is(ValueKind::kBroadcast) && b->is(ValueKind::kBroadcast)) return broadcast(binary(op, a->kids[0], b->kids[0]), lanes);
+  if (a->is(ValueKind::kBroadcast) && b->is(ValueKind::kBroadcast))
+    return broadcast(binary(op, a->kids[0], b->kids[0]), lanes);
   const DType element = a->dtype.element();
   Value *base_a = nullptr, *stride_a = nullptr, *base_b = nullptr, *stride_b = nullptr;
   if (element.is_integral() && as_ramp(a, &base_a, &stride_a) && as_ramp(b, &base_b, &stride_b)) {
@@ -50,7 +51,8 @@ Value* Engine::binary_vector(BinaryOp op, Value* a, Value* b) {
   }
   if (element.is_float()) return binary_float(op, a, b);
   if (element.is_bool()) return binary_bool(op, a, b);
-  return element.is_integral() ? binary_integer(op, a, b) : make_op(op, is_compare(op) ? kBool.with_lanes(lanes) : a->dtype, a, b);
+  return element.is_integral() ? binary_integer(op, a, b)
+                               : make_op(op, is_compare(op) ? kBool.with_lanes(lanes) : a->dtype, a, b);
 }
 
 /// Division of ramp(base, s, n) by a constant c where no lane, or every lane in step, passes a multiple of c.

@@ -9,8 +9,8 @@ namespace {
 
 // Conditions that may hold around an expression inside one another.
 constexpr int kMaxConditionDepth = 3;
-// A shared part is visited again under each condition. The visits under conditions may be this many times the others, plus a
-// few; beyond that branches are simplified without their condition, so that the work stays linear.
+// A shared part is visited again under each condition. The visits under conditions may be this many times the others,
+// plus a few; beyond that branches are simplified without their condition, so that the work stays linear.
 constexpr uint64_t kMaxVisitsRatio = 4, kFreeVisits = 1000;
 constexpr uint32_t kMaxConjuncts = 32;
 
@@ -75,8 +75,8 @@ Value* Engine::visit_node(const ExprNode* node) {
   TS_UNREACHABLE() << "expression kind " << static_cast<int>(node->kind);
 }
 
-/// Whether a branch may come out simpler for knowing the condition. Float comparisons do not say enough for visiting large
-/// shared parts (polynomials in selects) again.
+/// Whether a branch may come out simpler for knowing the condition. Float comparisons do not say enough for visiting
+/// large shared parts (polynomials in selects) again.
 bool Engine::worth_assuming(const Value* condition) const {
   if (condition->is(ValueKind::kBroadcast)) return worth_assuming(condition->kids[0]);
   if (condition->dtype.lanes > 1 || condition_depth_ >= kMaxConditionDepth) return false;
@@ -144,7 +144,8 @@ Value* Engine::visit_select(const Select* e) {
   if (excluded[1]) return branches[0];
   Value* result = select(cond, branches[0], branches[1]);
   // Conditions that a choice of bools became are worth seeing one another.
-  if (result->dtype.is_bool() && (result->is_op(BinaryOp::kAnd) || result->is_op(BinaryOp::kOr))) return visit(build(result));
+  if (result->dtype.is_bool() && (result->is_op(BinaryOp::kAnd) || result->is_op(BinaryOp::kOr)))
+    return visit(build(result));
   Value* choice = result->is(ValueKind::kBroadcast) ? result->kids[0] : result;
   if (choice->is(ValueKind::kSelect) && (choice->dtype.is_integral() || choice->dtype.is_bool())) {
     // Each branch has its bounds only under its condition.
@@ -189,7 +190,8 @@ Value* Engine::visit_call(const Call* e) {
   InlineVector<Value*, 8> args;
   for (const Expr& arg : e->args) {
     // The place, not the value, is meant.
-    const bool as_address = args.empty() && (e->id == Intrinsic::kAddressOf || e->id == Intrinsic::kPrefetch) && arg.as<Load>();
+    const bool as_address =
+        args.empty() && (e->id == Intrinsic::kAddressOf || e->id == Intrinsic::kPrefetch) && arg.as<Load>();
     args.push_back(as_address ? visit_load(arg.as<Load>(), true) : visit(arg));
   }
   return call(e->dtype, e->id, e, {args.data(), args.size()});

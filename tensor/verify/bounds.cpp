@@ -24,14 +24,16 @@ Value* LaneView::of(Value* value) {
   Value* result = nullptr;
   const bool small = value->count <= 4;
   bool visible = small;
-  if (small && (value->is(ValueKind::kOp) || value->is(ValueKind::kNot) || value->is(ValueKind::kCast) || value->is(ValueKind::kSelect) ||
-                value->is(ValueKind::kLoad))) {
+  if (small && (value->is(ValueKind::kOp) || value->is(ValueKind::kNot) || value->is(ValueKind::kCast) ||
+                value->is(ValueKind::kSelect) || value->is(ValueKind::kLoad))) {
     for (uint32_t i = 0; i < value->count && visible; ++i) visible = (kids[i] = of(value->kids[i])) != nullptr;
   }
   if (visible) {
     switch (value->kind) {
       case ValueKind::kBroadcast: result = value->kids[0]; break;
-      case ValueKind::kRamp: result = engine_.add(value->kids[0], engine_.mul(value->kids[1], engine_.cast(value->dtype.element(), lane_))); break;
+      case ValueKind::kRamp:
+        result = engine_.add(value->kids[0], engine_.mul(value->kids[1], engine_.cast(value->dtype.element(), lane_)));
+        break;
       case ValueKind::kOp: {
         result = kids[0];
         for (uint32_t i = 1; i < value->count; ++i) result = engine_.binary(value->binary_op(), result, kids[i]);
@@ -69,11 +71,14 @@ std::string BoundsChecker::check(const Expr& e, uint64_t scope) {
     engine_.bind_let(static_cast<const VarNode*>(let->var.get()), engine_.visit(let->value));
     return check(let->body, next_scope_++);
   }
-  if (const auto* call = e.as<Call>(); call && (call->id == Intrinsic::kAddressOf || call->id == Intrinsic::kPrefetch)) {
+  if (const auto* call = e.as<Call>();
+      call && (call->id == Intrinsic::kAddressOf || call->id == Intrinsic::kPrefetch)) {
     const auto* place = call->args[0].as<Load>();
     for (const Expr& index : place->indices)
       if (std::string error = check(index, scope); !error.empty()) return error;
-    return call->id == Intrinsic::kPrefetch ? std::string() : check_access(place->buffer, place->indices, place->predicate, /*is_address=*/true);
+    return call->id == Intrinsic::kPrefetch
+               ? std::string()
+               : check_access(place->buffer, place->indices, place->predicate, /*is_address=*/true);
   }
   if (std::string error = check_children(e, scope); !error.empty()) return error;
   if (const auto* load = e.as<Load>()) return check_access(load->buffer, load->indices, load->predicate);
@@ -100,10 +105,8 @@ std::string BoundsChecker::check_select(const Select& e, uint64_t scope) {
     if (!has_load(branch)) continue;
     const Engine::Scope guard(engine_);
     const bool in_lanes = cond->dtype.lanes > 1 && !cond->is(ValueKind::kBroadcast);
-    if (in_lanes)
-      lane_conditions_.emplace_back(cond, truth);
-    else
-      engine_.assume(cond, truth);
+    if (in_lanes) lane_conditions_.emplace_back(cond, truth);
+    else engine_.assume(cond, truth);
     ++select_depth_;
     std::string error = engine_.contradiction() ? std::string() : check(branch, next_scope_++);
     --select_depth_;
@@ -113,13 +116,16 @@ std::string BoundsChecker::check_select(const Select& e, uint64_t scope) {
   return {};
 }
 
-std::string BoundsChecker::check_access(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& predicate, bool is_address) {
+std::string BoundsChecker::check_access(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& predicate,
+                                        bool is_address) {
   if (engine_.contradiction()) return {};
   Value* mask = predicate ? engine_.visit(predicate) : nullptr;
   if (mask && engine_.truth(mask) == 0) return {};
   if (indices.size() == buffer->shape.size()) {
     for (size_t i = 0; i < indices.size(); ++i)
-      if (std::string error = check_index(buffer, indices[i], engine_.visit(buffer->shape[i]), mask, is_address); !error.empty()) return error;
+      if (std::string error = check_index(buffer, indices[i], engine_.visit(buffer->shape[i]), mask, is_address);
+          !error.empty())
+        return error;
     return {};
   }
   Value* size = engine_.index(1);
@@ -127,11 +133,13 @@ std::string BoundsChecker::check_access(const Buffer& buffer, const std::vector<
   return check_index(buffer, indices[0], size, mask, is_address);
 }
 
-std::string BoundsChecker::check_index(const Buffer& buffer, const Expr& index, Value* extent, Value* mask, bool is_address) {
+std::string BoundsChecker::check_index(const Buffer& buffer, const Expr& index, Value* extent, Value* mask,
+                                       bool is_address) {
   Value* value = engine_.visit(index);
   const auto inside = [&](Value* v) {
     if (is_address) extent = engine_.add(extent, engine_.index(1));  // the end of memory has an address
-    return engine_.prove(engine_.binary(BinaryOp::kLE, engine_.index(0), v)) && engine_.prove(engine_.binary(BinaryOp::kLT, v, extent));
+    return engine_.prove(engine_.binary(BinaryOp::kLE, engine_.index(0), v)) &&
+           engine_.prove(engine_.binary(BinaryOp::kLT, v, extent));
   };
   // Bounds of all lanes may do, also of operations across lanes.
   const Range known = engine_.range(value);
@@ -159,7 +167,8 @@ std::string BoundsChecker::check_index(const Buffer& buffer, const Expr& index, 
   if (proven) return {};
   const auto end = [](int64_t x, bool known) { return known ? std::to_string(x) : std::string("?"); };
   return "index of " + buffer->name + ": expected 0 <= index < " + to_string(engine_.build(extent)) + ", got " +
-         to_string(engine_.build(value)) + " in [" + end(known.lo, known.lo != INT64_MIN) + ", " + end(known.hi, known.hi != INT64_MAX) +
+         to_string(engine_.build(value)) + " in [" + end(known.lo, known.lo != INT64_MIN) + ", " +
+         end(known.hi, known.hi != INT64_MAX) +
          "]; clamp the index, guard the access, or state what is known of the extents";
 }
 

@@ -9,7 +9,8 @@
 
 namespace tensmith::verifier {
 
-/// A vector value in one lane: every ramp base + stride * lane, every broadcast its scalar. Operations across lanes stay opaque.
+/// A vector value in one lane: every ramp base + stride * lane, every broadcast its scalar. Operations across lanes
+/// stay opaque.
 class LaneView {
  public:
   LaneView(simplifier::Engine& engine, simplifier::Value* lane) : engine_(engine), lane_(lane) {}
@@ -26,17 +27,19 @@ class BoundsChecker {
  public:
   explicit BoundsChecker(simplifier::Engine& engine) : engine_(engine) {}
 
-  /// What is wrong with the loads of an expression; empty when all are in bounds. Checked once in each `scope`, a number that
-  /// changes whenever facts were added or taken back.
+  /// What is wrong with the loads of an expression; empty when all are in bounds. Checked once in each `scope`, a
+  /// number that changes whenever facts were added or taken back.
   std::string check(const Expr& e, uint64_t scope);
   /// The same for one access.
-  std::string check_access(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& predicate, bool is_address = false);
+  std::string check_access(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& predicate,
+                           bool is_address = false);
 
  private:
   bool has_load(const Expr& e);
   std::string check_children(const Expr& e, uint64_t scope);
   std::string check_select(const Select& e, uint64_t scope);
-  std::string check_index(const Buffer& buffer, const Expr& index, simplifier::Value* extent, simplifier::Value* predicate, bool is_address);
+  std::string check_index(const Buffer& buffer, const Expr& index, simplifier::Value* extent,
+                          simplifier::Value* predicate, bool is_address);
 
   simplifier::Engine& engine_;
   std::unordered_map<const ExprNode*, bool> has_load_;

@@ -15,8 +15,8 @@ using simplifier::ValueKind;
 
 namespace {
 
-constexpr int kMaxDepth = 12;            // of splits of one equation
-constexpr size_t kMaxPairs = 20000;     // beyond, the loop counts as not provable
+constexpr int kMaxDepth = 12;        // of splits of one equation
+constexpr size_t kMaxPairs = 20000;  // beyond, the loop counts as not provable
 
 const VarNode* node_of(const Var& var) { return static_cast<const VarNode*>(var.get()); }
 
@@ -32,7 +32,8 @@ std::string RaceChecker::check(const For& loop) {
     return true;
   });
   visit(loop.body, [&](const Stmt& s) {
-    if (const auto* store = s.as<Store>(); store && !local.count(store->buffer.get()) && written_.insert(store->buffer.get()).second)
+    if (const auto* store = s.as<Store>();
+        store && !local.count(store->buffer.get()) && written_.insert(store->buffer.get()).second)
       written_order_.push_back(store->buffer.get());
     return true;
   });
@@ -45,7 +46,8 @@ std::string RaceChecker::check(const For& loop) {
   collect(loop.body);
   const auto in_words = [&](const Access& access) {
     std::string text = access.buffer->name + "[";
-    for (size_t i = 0; i < access.indices.size(); ++i) text += (i ? ", " : "") + to_string(engine_.build(access.indices[i]));
+    for (size_t i = 0; i < access.indices.size(); ++i)
+      text += (i ? ", " : "") + to_string(engine_.build(access.indices[i]));
     return (access.write ? "store to " : "load from ") + text + "]";
   };
   size_t pairs = 0;
@@ -58,15 +60,16 @@ std::string RaceChecker::check(const For& loop) {
       for (size_t j = i; j < here.size(); ++j) {
         const Access &a = *here[i], &b = *here[j];
         if (!(a.write || b.write) || (++pairs <= kMaxPairs && disjoint(a, b))) continue;
-        return "parallel loop " + loop.var.name() + ": expected iterations that touch different elements, got " + in_words(a) +
-               (i == j ? " in every iteration" : " and " + in_words(b)) + "; make the loop serial or index by it";
+        return "parallel loop " + loop.var.name() + ": expected iterations that touch different elements, got " +
+               in_words(a) + (i == j ? " in every iteration" : " and " + in_words(b)) +
+               "; make the loop serial or index by it";
       }
   }
   return {};
 }
 
-/// Collects in a branch. The condition only counts when it leaves one value of p: it would make functions of p constant, so that
-/// an index no longer shows that it depends on p.
+/// Collects in a branch. The condition only counts when it leaves one value of p: it would make functions of p
+/// constant, so that an index no longer shows that it depends on p.
 void RaceChecker::under(const Expr& condition, bool truth, const std::function<void()>& branch) {
   if (pinned_ || condition.dtype().lanes > 1) return branch();
   Value* cond = engine_.visit(condition);
@@ -111,7 +114,8 @@ void RaceChecker::collect(const Stmt& s) {
     collect(repeat->body);
   } else if (const auto* branch = s.as<If>()) {
     collect(branch->cond);
-    for (const bool truth : {true, false}) under(branch->cond, truth, [&] { collect(truth ? branch->then : branch->otherwise); });
+    for (const bool truth : {true, false})
+      under(branch->cond, truth, [&] { collect(truth ? branch->then : branch->otherwise); });
   } else if (const auto* let = s.as<LetStmt>()) {
     collect(let->value);
     engine_.bind_replacement(node_of(let->var), engine_.visit(let->value));
@@ -140,7 +144,8 @@ void RaceChecker::collect(const Expr& e) {
     engine_.bind_replacement(node_of(let->var), engine_.visit(let->value));
     return collect(let->body);
   }
-  if (const auto* call = e.as<Call>(); call && (call->id == Intrinsic::kAddressOf || call->id == Intrinsic::kPrefetch)) {
+  if (const auto* call = e.as<Call>();
+      call && (call->id == Intrinsic::kAddressOf || call->id == Intrinsic::kPrefetch)) {
     for (const Expr& index : call->args[0].as<Load>()->indices) collect(index);
     return;
   }
@@ -192,8 +197,8 @@ void RaceChecker::run_over(SymbolicBounds& bounds, std::initializer_list<const A
   bounds_ = &bounds;
 }
 
-/// All pairs at once: where every access has the same functions of p in a dimension, and the rest of the index stays in one
-/// range, one equation says it for all. This is the usual case, and pairs are many when loops were unrolled.
+/// All pairs at once: where every access has the same functions of p in a dimension, and the rest of the index stays in
+/// one range, one equation says it for all. This is the usual case, and pairs are many when loops were unrolled.
 bool RaceChecker::all_disjoint(const std::vector<const Access*>& accesses) {
   equal_.clear();
   if (accesses.empty()) return true;  // the stores are in code that never runs
@@ -368,7 +373,8 @@ bool RaceChecker::impossible(const std::vector<Item>& items, int64_t constant, i
     if (step.factor && !engine_.prove_positive(step.factor)) continue;
     std::vector<Item> high, low;
     for (const Item& item : items) {
-      const bool divides = item.coefficient % g == 0 && (!step.factor || (item.factor && engine_.divide_product(item.factor, step.factor)));
+      const bool divides = item.coefficient % g == 0 &&
+                           (!step.factor || (item.factor && engine_.divide_product(item.factor, step.factor)));
       (divides ? high : low).push_back(item);
     }
     if (low.empty()) {
@@ -388,7 +394,8 @@ bool RaceChecker::impossible(const std::vector<Item>& items, int64_t constant, i
     const int64_t choices[] = {step.factor ? constant : remainder, step.factor ? constant : remainder - g};
     for (const int64_t part : choices) {
       const SymbolicBounds::Ends ends = total(low, part);
-      if (!ends.lo || !ends.hi || !proves_less(engine_.sub(zero, size), ends.lo) || !proves_less(ends.hi, size)) continue;
+      if (!ends.lo || !ends.hi || !proves_less(engine_.sub(zero, size), ends.lo) || !proves_less(ends.hi, size))
+        continue;
       // The rest lies between -size and size and is a multiple of size, so it is zero, and so are the multiples.
       return impossible(low, part, depth + 1) || impossible(high, constant - part, depth + 1);
     }

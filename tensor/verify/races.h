@@ -14,8 +14,8 @@ namespace tensmith::verifier {
 /// Collects the accesses of one parallel loop to buffers from outside and compares them pairwise.
 ///
 /// Two accesses collide when in every dimension their indices are equal for some p != p' and some values of the inner
-/// variables. Each such equation is split by radix (in 768 a + 16 b + c with 16 b + c < 768 both parts are zero) until it says
-/// that functions of p are equal to the same functions of p'; when these determine p there is no collision.
+/// variables. Each such equation is split by radix (in 768 a + 16 b + c with 16 b + c < 768 both parts are zero) until
+/// it says that functions of p are equal to the same functions of p'; when these determine p there is no collision.
 class RaceChecker {
  public:
   /// The engine's context must have the facts around the loop.
@@ -68,7 +68,7 @@ class RaceChecker {
 
   simplifier::Engine& engine_;
   Value* parallel_ = nullptr;
-  Value *first_ = nullptr, *last_ = nullptr;  // bounds of p
+  Value *first_ = nullptr, *last_ = nullptr;       // bounds of p
   std::unordered_set<const BufferNode*> written_;  // from outside and stored to in the loop
   std::vector<const BufferNode*> written_order_;
   std::unordered_set<const ExprNode*> seen_;

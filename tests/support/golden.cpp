@@ -17,7 +17,8 @@ void expect_golden(const std::string& name, const std::string& text) {
     return;
   }
   std::ifstream file(path);
-  ASSERT_TRUE(file) << "golden file " << name << " is missing; run with UPDATE_GOLDEN=1 to make it; the text is:\n" << text;
+  ASSERT_TRUE(file) << "golden file " << name << " is missing; run with UPDATE_GOLDEN=1 to make it; the text is:\n"
+                    << text;
   std::stringstream content;
   content << file.rdbuf();
   if (content.str() == text) return;
@@ -28,8 +29,10 @@ void expect_golden(const std::string& name, const std::string& text) {
     const bool more_got = static_cast<bool>(std::getline(actual, got));
     if (!more_want && !more_got) break;
     if (more_want != more_got || want != got) {
-      ADD_FAILURE() << "golden " << name << " differs at line " << line << "\n  expected: " << (more_want ? want : "<end>")
-                    << "\n  got:      " << (more_got ? got : "<end>") << "\nwhole text:\n" << text;
+      ADD_FAILURE() << "golden " << name << " differs at line " << line
+                    << "\n  expected: " << (more_want ? want : "<end>")
+                    << "\n  got:      " << (more_got ? got : "<end>") << "\nwhole text:\n"
+                    << text;
       return;
     }
   }

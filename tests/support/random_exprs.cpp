@@ -8,15 +8,19 @@ namespace tensmith {
 
 namespace {
 
-constexpr BinaryOp kIntOps[] = {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kFloorDiv, BinaryOp::kFloorMod, BinaryOp::kTruncDiv, BinaryOp::kTruncMod,
-                                BinaryOp::kMin, BinaryOp::kMax, BinaryOp::kAnd, BinaryOp::kOr, BinaryOp::kXor, BinaryOp::kShl, BinaryOp::kShr};
+constexpr BinaryOp kIntOps[] = {BinaryOp::kAdd,      BinaryOp::kSub,      BinaryOp::kMul,      BinaryOp::kFloorDiv,
+                                BinaryOp::kFloorMod, BinaryOp::kTruncDiv, BinaryOp::kTruncMod, BinaryOp::kMin,
+                                BinaryOp::kMax,      BinaryOp::kAnd,      BinaryOp::kOr,       BinaryOp::kXor,
+                                BinaryOp::kShl,      BinaryOp::kShr};
 constexpr BinaryOp kFloatOps[] = {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax};
-constexpr BinaryOp kTests[] = {BinaryOp::kEQ, BinaryOp::kNE, BinaryOp::kLT, BinaryOp::kLE, BinaryOp::kGT, BinaryOp::kGE};
-constexpr Intrinsic kExactFunctions[] = {Intrinsic::kAbs, Intrinsic::kSqrt, Intrinsic::kFloor, Intrinsic::kCeil, Intrinsic::kTrunc, Intrinsic::kRoundEven};
-constexpr Intrinsic kMathFunctions[] = {Intrinsic::kRsqrt, Intrinsic::kExp,  Intrinsic::kLog,  Intrinsic::kTanh,  Intrinsic::kErf,
-                                        Intrinsic::kSigmoid, Intrinsic::kSin,  Intrinsic::kCos,  Intrinsic::kTan,   Intrinsic::kAsin,
-                                        Intrinsic::kAcos,  Intrinsic::kAtan, Intrinsic::kSinh, Intrinsic::kCosh,  Intrinsic::kAsinh,
-                                        Intrinsic::kAcosh, Intrinsic::kAtanh};
+constexpr BinaryOp kTests[] = {BinaryOp::kEQ, BinaryOp::kNE, BinaryOp::kLT,
+                               BinaryOp::kLE, BinaryOp::kGT, BinaryOp::kGE};
+constexpr Intrinsic kExactFunctions[] = {Intrinsic::kAbs,  Intrinsic::kSqrt,  Intrinsic::kFloor,
+                                         Intrinsic::kCeil, Intrinsic::kTrunc, Intrinsic::kRoundEven};
+constexpr Intrinsic kMathFunctions[] = {
+    Intrinsic::kRsqrt, Intrinsic::kExp,  Intrinsic::kLog,   Intrinsic::kTanh,  Intrinsic::kErf,  Intrinsic::kSigmoid,
+    Intrinsic::kSin,   Intrinsic::kCos,  Intrinsic::kTan,   Intrinsic::kAsin,  Intrinsic::kAcos, Intrinsic::kAtan,
+    Intrinsic::kSinh,  Intrinsic::kCosh, Intrinsic::kAsinh, Intrinsic::kAcosh, Intrinsic::kAtanh};
 
 template <typename T, size_t n>
 T pick(RandomExprs& random, const T (&list)[n]) {
@@ -40,7 +44,8 @@ Expr RandomExprs::constant(DType type) {
     return make_const(type, pick(*this, kValues));
   }
   if (type.is_bool()) return make_bool(chance(50), type.lanes);
-  constexpr int64_t kValues[] = {0, 1, 2, 3, 5, 7, 8, 16, 31, 64, 100, 127, 128, 255, -1, -2, -5, -128, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+  constexpr int64_t kValues[] = {0,   1,   2,   3,  5,  7,  8,    16,        31,        64,        100,
+                                 127, 128, 255, -1, -2, -5, -128, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
   return make_const_int(type, pick(*this, kValues));
 }
 
@@ -71,7 +76,8 @@ std::vector<Expr> RandomExprs::indices(const Readable& from, int lanes, bool dis
       const Expr base = index(extent - (lanes - 1) * stride);
       result.push_back(Ramp::make(base, stride, lanes));
     } else if (lanes > 1 && last && !distinct) {
-      result.push_back(Binary::make(BinaryOp::kFloorMod, make(kInt64.with_lanes(lanes), 1), Broadcast::make(extent, lanes)));
+      result.push_back(
+          Binary::make(BinaryOp::kFloorMod, make(kInt64.with_lanes(lanes), 1), Broadcast::make(extent, lanes)));
     } else {
       result.push_back(index(extent));
     }
@@ -93,7 +99,8 @@ Expr RandomExprs::leaf(DType type) {
   if (chance(35)) {
     std::vector<Expr> found;
     for (const Variable& v : variables)
-      if (v.var.dtype() == type || v.var.dtype() == type.element()) found.push_back(v.var.dtype() == type ? Expr(v.var) : Broadcast::make(v.var, type.lanes));
+      if (v.var.dtype() == type || v.var.dtype() == type.element())
+        found.push_back(v.var.dtype() == type ? Expr(v.var) : Broadcast::make(v.var, type.lanes));
     if (!found.empty()) return found[static_cast<size_t>(below(static_cast<int>(found.size())))];
   }
   if (type.lanes > 1 && type.is_integral() && chance(30)) {
@@ -114,7 +121,8 @@ Expr RandomExprs::common(DType type, int depth) {
   switch (below(5)) {
     case 0: {
       // One draw after the other: the order of arguments is up to the compiler.
-      const Expr cond = make(chance(60) ? kBool.with_lanes(lanes) : kBool, depth - 1), a = make(type, depth - 1), b = make(type, depth - 1);
+      const Expr cond = make(chance(60) ? kBool.with_lanes(lanes) : kBool, depth - 1), a = make(type, depth - 1),
+                 b = make(type, depth - 1);
       return Select::make(cond, a, b);
     }
     case 1: return Cast::make(type, make(this->type().with_lanes(lanes), depth - 1));
@@ -134,8 +142,10 @@ Expr RandomExprs::common(DType type, int depth) {
     default:
       if (lanes == 1 && options_.vectors && chance(60)) {
         const int from = 2 + below(7);
-        if (chance(50)) return Call::make(type, Intrinsic::kExtractLane, {make(type.with_lanes(from), depth - 1), below(from)});
-        constexpr Intrinsic kReductions[] = {Intrinsic::kReduceMin, Intrinsic::kReduceMax, Intrinsic::kReduceAdd, Intrinsic::kReduceMul};
+        if (chance(50))
+          return Call::make(type, Intrinsic::kExtractLane, {make(type.with_lanes(from), depth - 1), below(from)});
+        constexpr Intrinsic kReductions[] = {Intrinsic::kReduceMin, Intrinsic::kReduceMax, Intrinsic::kReduceAdd,
+                                             Intrinsic::kReduceMul};
         constexpr Intrinsic kBitwise[] = {Intrinsic::kReduceAnd, Intrinsic::kReduceOr};
         Intrinsic id = kReductions[below(type.is_float() && options_.only_exact ? 2 : 4)];
         if (type.is_bool() || (type.is_integral() && chance(30))) id = pick(*this, kBitwise);
@@ -157,7 +167,8 @@ Expr RandomExprs::vector(DType type, int depth) {
     }
     default: {
       const int first = 1 + below(lanes - 1);
-      return Call::make(type, Intrinsic::kConcat, {make(type.with_lanes(first), depth - 1), make(type.with_lanes(lanes - first), depth - 1)});
+      return Call::make(type, Intrinsic::kConcat,
+                        {make(type.with_lanes(first), depth - 1), make(type.with_lanes(lanes - first), depth - 1)});
     }
   }
 }
@@ -195,16 +206,18 @@ Expr RandomExprs::integer(DType type, int depth) {
     case 3: {
       std::vector<DType> same;
       for (const DType other : options_.types)
-        if (other.bits == type.bits && !other.is_bool() && !(other.is_float() && options_.only_exact)) same.push_back(other);
+        if (other.bits == type.bits && !other.is_bool() && !(other.is_float() && options_.only_exact))
+          same.push_back(other);
       if (same.empty()) return leaf(type);
       const DType from = same[static_cast<size_t>(below(static_cast<int>(same.size())))].with_lanes(type.lanes);
       return Call::make(type, Intrinsic::kBitcast, {make(from, depth - 1)});
     }
     case 4:
       if (type.element() == kInt32 && type.lanes > 1 && options_.vectors)
-        return Call::make(type, Intrinsic::kDotAccumulate,
-                          {make(type, depth - 1), make((chance(50) ? kUInt8 : kInt8).with_lanes(4 * type.lanes), depth - 1),
-                           make(kInt8.with_lanes(4 * type.lanes), depth - 1)});
+        return Call::make(
+            type, Intrinsic::kDotAccumulate,
+            {make(type, depth - 1), make((chance(50) ? kUInt8 : kInt8).with_lanes(4 * type.lanes), depth - 1),
+             make(kInt8.with_lanes(4 * type.lanes), depth - 1)});
       [[fallthrough]];
     default: {
       return binary(pick(*this, kIntOps), type, depth);
@@ -216,14 +229,16 @@ Expr RandomExprs::floating(DType type, int depth) {
   switch (below(10)) {
     case 0:
     case 1: {
-      const Intrinsic id = options_.only_exact || chance(50) ? pick(*this, kExactFunctions) : pick(*this, kMathFunctions);
+      const Intrinsic id =
+          options_.only_exact || chance(50) ? pick(*this, kExactFunctions) : pick(*this, kMathFunctions);
       return Call::make(type, id, {make(type, depth - 1)});
     }
     case 2: {
       const Intrinsic id = chance(50) ? Intrinsic::kMinNum : Intrinsic::kMaxNum;
       return Call::make(type, id, {make(type, depth - 1), make(type, depth - 1)});
     }
-    case 3: return Call::make(type, Intrinsic::kFma, {make(type, depth - 1), make(type, depth - 1), make(type, depth - 1)});
+    case 3:
+      return Call::make(type, Intrinsic::kFma, {make(type, depth - 1), make(type, depth - 1), make(type, depth - 1)});
     case 4: {
       if (options_.only_exact) break;
       const Intrinsic id = chance(50) ? Intrinsic::kPow : Intrinsic::kCopySign;
@@ -232,7 +247,10 @@ Expr RandomExprs::floating(DType type, int depth) {
     case 5: {
       const Expr a = make(type, depth - 1), b = make(type, depth - 1);
       // A zero of unknown sign would give an infinity of unknown sign.
-      if (options_.only_exact) return Binary::make(BinaryOp::kDiv, a, Binary::make(BinaryOp::kMax, Call::make(type, Intrinsic::kAbs, {b}), make_const(type, 0.5)));
+      if (options_.only_exact)
+        return Binary::make(
+            BinaryOp::kDiv, a,
+            Binary::make(BinaryOp::kMax, Call::make(type, Intrinsic::kAbs, {b}), make_const(type, 0.5)));
       return Binary::make(BinaryOp::kDiv, a, b);
     }
     default: break;

@@ -12,15 +12,16 @@ namespace tensmith {
 /// What random programs may contain.
 struct RandomLoopOptions {
   /// Element types; those of buffers are drawn from them too.
-  std::vector<DType> types = {kBool, kInt8, kInt16, kInt32, kInt64, kUInt8, kUInt16, kUInt32, kUInt64, kFloat32, kFloat64, kFloat16, kBFloat16};
+  std::vector<DType> types = {kBool,   kInt8,   kInt16,   kInt32,   kInt64,   kUInt8,   kUInt16,
+                              kUInt32, kUInt64, kFloat32, kFloat64, kFloat16, kBFloat16};
   int nests = 3;             ///< loop nests one after the other
   int depth = 3;             ///< statements inside each other, below a nest's outermost loop
   int expression_depth = 4;  ///< operations inside each other
   bool vectors = true;       ///< values of several lanes, gathers, predicates
   /// Loops that lowering removes before code generation sees the program.
   bool special_loops = true;
-  /// Leaves out what correct implementations may compute differently: functions with a rounding error, the order of float sums
-  /// over lanes, the sign of zeros from min and max, the bits of a NaN.
+  /// Leaves out what correct implementations may compute differently: functions with a rounding error, the order of
+  /// float sums over lanes, the sign of zeros from min and max, the bits of a NaN.
   bool only_exact = false;
 };
 
@@ -35,7 +36,8 @@ class RandomExprs {
     bool has_range = false;
     int64_t low = 0, high = 0;
   };
-  /// A buffer of constant extents that may be read. A row variable (which runs over the first extent) pins the first index.
+  /// A buffer of constant extents that may be read. A row variable (which runs over the first extent) pins the first
+  /// index.
   struct Readable {
     Buffer buffer;
     std::vector<int64_t> extents;

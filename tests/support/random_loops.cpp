@@ -12,7 +12,8 @@ namespace {
 
 class Generator {
  public:
-  Generator(uint64_t seed, const RandomLoopOptions& options) : random_(seed), options_(options), exprs_(random_, options_) {}
+  Generator(uint64_t seed, const RandomLoopOptions& options)
+      : random_(seed), options_(options), exprs_(random_, options_) {}
 
   RandomLoops run() {
     add_scalars();
@@ -57,19 +58,22 @@ class Generator {
     Readable made{make_buffer(name, type, shape), extents, {}};
     InterpValue value = make_interp_value(type, count);
     for (double& f : value.f) f = number(type);
-    for (int64_t& i : value.i) i = make_const_int(type, static_cast<int64_t>(random_()) >> (random_() % 64)).as<IntImm>()->value;
+    for (int64_t& i : value.i)
+      i = make_const_int(type, static_cast<int64_t>(random_()) >> (random_() % 64)).as<IntImm>()->value;
     result_.function.buffers.push_back(made.buffer);
     result_.buffers.push_back(std::move(value));
     return made;
   }
 
   double number(DType type) {
-    if (exprs_.chance(3)) return exprs_.chance(50) ? std::numeric_limits<double>::quiet_NaN() : -std::numeric_limits<double>::infinity();
+    if (exprs_.chance(3))
+      return exprs_.chance(50) ? std::numeric_limits<double>::quiet_NaN() : -std::numeric_limits<double>::infinity();
     const double value = std::ldexp(static_cast<double>(exprs_.below(4001) - 2000), exprs_.below(12) - 11);
     return FloatImm::make(type, value).as<FloatImm>()->value;
   }
 
-  /// A nest over the rows of one or more outputs: everything written or read of these stays in the row of its iteration.
+  /// A nest over the rows of one or more outputs: everything written or read of these stays in the row of its
+  /// iteration.
   Stmt nest() {
     const Readable& chosen = outputs_[static_cast<size_t>(exprs_.below(static_cast<int>(outputs_.size())))];
     const int64_t rows = chosen.extents[0];
@@ -163,7 +167,8 @@ class Generator {
     const Buffer buffer = make_buffer("t", type, {extent}, Scope::kStack, exprs_.chance(30) ? 16 : 64);
     const Var var("f");
     exprs_.variables.push_back({var, true, 0, extent - 1});
-    const Stmt fill = For::make(var, 0, extent, ForKind::kSerial, Store::make(buffer, {var}, exprs_.make(buffer->dtype, 2)));
+    const Stmt fill =
+        For::make(var, 0, extent, ForKind::kSerial, Store::make(buffer, {var}, exprs_.make(buffer->dtype, 2)));
     exprs_.variables.pop_back();
     exprs_.readable.push_back({buffer, {extent}, {}});
     writable_.push_back(exprs_.readable.back());
@@ -177,7 +182,8 @@ class Generator {
     const Buffer count = make_buffer("count", kInt64, {}, Scope::kStack);
     const Stmt turn = Block::make({block(depth - 1), Store::make(count, {}, load(count, {}) + 1)});
     const int64_t turns = exprs_.below(4);
-    return Allocate::make(count, Block::make({Store::make(count, {}, Expr(0)), While::make(load(count, {}) < turns, turn)}));
+    return Allocate::make(count,
+                          Block::make({Store::make(count, {}, Expr(0)), While::make(load(count, {}) < turns, turn)}));
   }
 
   /// Every lane writes an element of its own and reads only inputs.
@@ -202,7 +208,8 @@ class Generator {
   Stmt check() {
     const Expr n = result_.function.scalars[0];
     if (exprs_.chance(50)) return Assert::make(n >= 0, 1 + exprs_.below(100), "n counts");
-    return Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {load(inputs_[0].buffer, exprs_.indices(inputs_[0], 1, false)), 3}));
+    return Evaluate::make(
+        Call::make(kInt32, Intrinsic::kPrefetch, {load(inputs_[0].buffer, exprs_.indices(inputs_[0], 1, false)), 3}));
   }
 
   Stmt store() {

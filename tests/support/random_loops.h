@@ -16,8 +16,8 @@ struct RandomLoops {
   std::vector<int64_t> scalars;
 };
 
-/// The same program for the same seed and options, on every machine. Every access is in bounds, parallel loops are free of races,
-/// nothing uninitialised is read, floats meet zeros, infinities and NaN.
+/// The same program for the same seed and options, on every machine. Every access is in bounds, parallel loops are free
+/// of races, nothing uninitialised is read, floats meet zeros, infinities and NaN.
 RandomLoops random_loops(uint64_t seed, const RandomLoopOptions& options = {});
 
 /// Adds GoogleTest failures unless the values are equal; all NaNs are equal, and so are zeros of both signs.

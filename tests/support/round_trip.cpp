@@ -19,20 +19,24 @@ LoopFunction every_statement_function() {
   const Buffer count = make_buffer("count", kInt64, {}, Scope::kRegister);
   const Buffer tile = make_buffer("tile", kFloat32, {16}, Scope::kStack, 16);
   const Stmt copy = For::make(j, 0, 16, ForKind::kVectorized, Store::make(tile, {j}, load(a, {i, j}) * scale));
-  const Stmt unrolled = For::make(k, Expr(i) * 2, 4, ForKind::kUnrolled,
-                                  Store::make(c, {i, floor_mod(k, 16)}, load(tile, {floor_mod(k, 16)}) + Cast::make(kFloat32, load(w, {0}))),
-                                  {{"factor", 2}, {"two words", -1}});
+  const Stmt unrolled = For::make(
+      k, Expr(i) * 2, 4, ForKind::kUnrolled,
+      Store::make(c, {i, floor_mod(k, 16)}, load(tile, {floor_mod(k, 16)}) + Cast::make(kFloat32, load(w, {0}))),
+      {{"factor", 2}, {"two words", -1}});
   const Stmt counting = Block::make({
       Store::make(count, {}, Expr(0)),
       While::make(load(count, {}) < 3, Store::make(count, {}, load(count, {}) + 1)),
       If::make(Expr(i) < 1, Store::make(c, {i, 0}, make_const(kFloat32, 1)),
-               If::make(Expr(i) < 2, Store::make(c, {i, 0}, make_const(kFloat32, 2)), Store::make(c, {i, 0}, make_const(kFloat32, 3)))),
+               If::make(Expr(i) < 2, Store::make(c, {i, 0}, make_const(kFloat32, 2)),
+                        Store::make(c, {i, 0}, make_const(kFloat32, 3)))),
       If::make(Expr(i) == 5, {}, Store::make(c, {i, 1}, make_zero(kFloat32))),
   });
-  const Stmt vector = Store::make(c, {i, Ramp::make(8, 1, 8)}, Broadcast::make(t, 8), Ramp::make(0, 1, 8) < Broadcast::make(5, 8));
+  const Stmt vector =
+      Store::make(c, {i, Ramp::make(8, 1, 8)}, Broadcast::make(t, 8), Ramp::make(0, 1, 8) < Broadcast::make(5, 8));
   const Stmt constant = Store::make(c, {i, Ramp::make(0, 1, 4)}, make_const(kFloat32.with_lanes(4), 0.25));
-  const Stmt row = Allocate::make(
-      tile, Block::make({copy, unrolled, Allocate::make(count, counting), LetStmt::make(t, load(a, {i, 3}), Block::make({vector, constant}))}));
+  const Stmt row =
+      Allocate::make(tile, Block::make({copy, unrolled, Allocate::make(count, counting),
+                                        LetStmt::make(t, load(a, {i, 3}), Block::make({vector, constant}))}));
   const Stmt body = Block::make({
       Assert::make(Expr(m) >= 1, 7, "M is \"positive\"\n"),
       Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {load(a, {0, 0}), 3})),
@@ -43,31 +47,42 @@ LoopFunction every_statement_function() {
 }
 
 LoopFunction every_expression_function() {
-  const Buffer f = make_buffer("F", kFloat32, {16}), d = make_buffer("D", kFloat64, {16}), n = make_buffer("N", kInt32, {16});
-  const Buffer p = make_buffer("P", kBool, {16}), bytes = make_buffer("B", kInt8, {64}), q = make_buffer("Q", kUInt8, {64});
+  const Buffer f = make_buffer("F", kFloat32, {16}), d = make_buffer("D", kFloat64, {16}),
+               n = make_buffer("N", kInt32, {16});
+  const Buffer p = make_buffer("P", kBool, {16}), bytes = make_buffer("B", kInt8, {64}),
+               q = make_buffer("Q", kUInt8, {64});
   const Buffer half = make_buffer("H", kFloat16, {16}), brain = make_buffer("G", kBFloat16, {16});
   const Var x("x"), y("y", kFloat32);
   std::vector<Stmt> stmts;
   const Expr ramp = Ramp::make(0, 1, 8), vector = Load::make(f, {ramp}), ints = Load::make(n, {ramp});
-  const Expr e0 = load(f, {0}), e1 = load(f, {1}), e2 = load(f, {2}), i0 = load(n, {0}), i1 = load(n, {1}), b0 = load(p, {0}), b1 = load(p, {1});
+  const Expr e0 = load(f, {0}), e1 = load(f, {1}), e2 = load(f, {2}), i0 = load(n, {0}), i1 = load(n, {1}),
+             b0 = load(p, {0}), b1 = load(p, {1});
   const auto put = [&](const Expr& e) {
     const DType type = e.dtype().element();
-    const Buffer& to = type == kFloat32 ? f : type == kFloat64 ? d : type == kInt32 ? n : type == kFloat16 ? half : type == kBFloat16 ? brain
-                       : type == kInt8 ? bytes : type == kUInt8 ? q : p;
+    const Buffer& to = type == kFloat32    ? f
+                       : type == kFloat64  ? d
+                       : type == kInt32    ? n
+                       : type == kFloat16  ? half
+                       : type == kBFloat16 ? brain
+                       : type == kInt8     ? bytes
+                       : type == kUInt8    ? q
+                                           : p;
     if (type == kInt64 || type == kHandle) stmts.push_back(Evaluate::make(e));
     else stmts.push_back(Store::make(to, {e.dtype().lanes == 1 ? Expr(0) : Ramp::make(0, 1, e.dtype().lanes)}, e));
   };
   constexpr double kInf = std::numeric_limits<double>::infinity();
   for (const DType type : {kFloat32, kFloat64, kFloat16, kBFloat16})
-    for (const double value : {0.1, -0.0, 1e-8, 12345678.0, kInf, -kInf, std::nan("")}) put(FloatImm::make(type, value));
+    for (const double value : {0.1, -0.0, 1e-8, 12345678.0, kInf, -kInf, std::nan("")})
+      put(FloatImm::make(type, value));
   for (const DType type : {kInt8, kUInt8, kInt32}) put(IntImm::make(type, -5));
   put(make_bool(false));
-  for (const BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kDiv, BinaryOp::kMin, BinaryOp::kMax}) {
+  for (const BinaryOp op :
+       {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kDiv, BinaryOp::kMin, BinaryOp::kMax}) {
     put(Binary::make(op, e0, e1));
     put(Binary::make(op, vector, make_const(kFloat32, 2.5)));
   }
-  for (const BinaryOp op : {BinaryOp::kFloorDiv, BinaryOp::kFloorMod, BinaryOp::kTruncDiv, BinaryOp::kTruncMod, BinaryOp::kShl, BinaryOp::kShr,
-                            BinaryOp::kAnd, BinaryOp::kOr, BinaryOp::kXor})
+  for (const BinaryOp op : {BinaryOp::kFloorDiv, BinaryOp::kFloorMod, BinaryOp::kTruncDiv, BinaryOp::kTruncMod,
+                            BinaryOp::kShl, BinaryOp::kShr, BinaryOp::kAnd, BinaryOp::kOr, BinaryOp::kXor})
     put(Binary::make(op, i0, i1));
   for (const BinaryOp op : {BinaryOp::kEQ, BinaryOp::kNE, BinaryOp::kLT, BinaryOp::kLE, BinaryOp::kGT, BinaryOp::kGE}) {
     put(Binary::make(op, i0, i1));
@@ -110,7 +125,8 @@ LoopFunction every_expression_function() {
       case Intrinsic::kShuffle: put(Call::make(kFloat32.with_lanes(3), id, {vector, 7, 0, 7})); break;
       case Intrinsic::kConcat: put(Call::make(kFloat32.with_lanes(10), id, {e0, vector, e1})); break;
       case Intrinsic::kDotAccumulate:
-        put(call(id, {Load::make(n, {Ramp::make(0, 1, 4)}), Load::make(q, {Ramp::make(0, 1, 16)}), Load::make(bytes, {Ramp::make(16, 1, 16)})}));
+        put(call(id, {Load::make(n, {Ramp::make(0, 1, 4)}), Load::make(q, {Ramp::make(0, 1, 16)}),
+                      Load::make(bytes, {Ramp::make(16, 1, 16)})}));
         break;
       case Intrinsic::kAddressOf: put(Call::make(kHandle, id, {e2})); break;
       case Intrinsic::kPrefetch: stmts.push_back(Evaluate::make(Call::make(kInt32, id, {e2, 3}))); break;
@@ -124,7 +140,12 @@ LoopFunction every_expression_function() {
       }
     }
   }
-  return LoopFunction{"every_expression", {f, d, n, p, bytes, q, half, brain}, {}, {f, d, n, p, bytes, q, half, brain}, Block::make(stmts), {}};
+  return LoopFunction{"every_expression",
+                      {f, d, n, p, bytes, q, half, brain},
+                      {},
+                      {f, d, n, p, bytes, q, half, brain},
+                      Block::make(stmts),
+                      {}};
 }
 
 void expect_round_trip(const LoopFunction& f) {

@@ -10,7 +10,8 @@ LoopFunction every_statement_function();
 /// Every kind of expression, every operation and every intrinsic; runs in bounds.
 LoopFunction every_expression_function();
 
-/// Adds GoogleTest failures unless the text of `f` parses back to an equal function with the same text and the same hash.
+/// Adds GoogleTest failures unless the text of `f` parses back to an equal function with the same text and the same
+/// hash.
 void expect_round_trip(const LoopFunction& f);
 
 }  // namespace tensmith

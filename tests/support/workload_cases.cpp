@@ -41,7 +41,8 @@ Values conv(const Values& in, const ConvShape& s) {
   InterpValue y = f32(static_cast<size_t>(s.n * s.o * plane));
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t o = 0; o < s.o; ++o)
-      add_conv(&in[0].f[static_cast<size_t>(n * s.c * s.h * s.w)], &in[1].f[static_cast<size_t>(o * s.c * s.kernel * s.kernel)], s, s.c,
+      add_conv(&in[0].f[static_cast<size_t>(n * s.c * s.h * s.w)],
+               &in[1].f[static_cast<size_t>(o * s.c * s.kernel * s.kernel)], s, s.c,
                &y.f[static_cast<size_t>((n * s.o + o) * plane)]);
   return {y};
 }
@@ -51,7 +52,8 @@ Values depthwise(const Values& in, const ConvShape& s) {
   InterpValue y = f32(static_cast<size_t>(s.n * s.c * plane));
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t c = 0; c < s.c; ++c)
-      add_conv(&in[0].f[static_cast<size_t>((n * s.c + c) * s.h * s.w)], &in[1].f[static_cast<size_t>(c * s.kernel * s.kernel)], s, 1,
+      add_conv(&in[0].f[static_cast<size_t>((n * s.c + c) * s.h * s.w)],
+               &in[1].f[static_cast<size_t>(c * s.kernel * s.kernel)], s, 1,
                &y.f[static_cast<size_t>((n * s.c + c) * plane)]);
   return {y};
 }
@@ -90,7 +92,8 @@ Values softmax(const Values& in, size_t rows, size_t columns) {
 
 Values layer_norm(const Values& in, size_t rows, size_t columns) {
   // The workload's constants are f32.
-  const double inverse = static_cast<double>(static_cast<float>(1.0 / static_cast<double>(columns))), epsilon = static_cast<double>(1e-5f);
+  const double inverse = static_cast<double>(static_cast<float>(1.0 / static_cast<double>(columns))),
+               epsilon = static_cast<double>(1e-5f);
   InterpValue y = f32(rows * columns);
   for (size_t i = 0; i < rows; ++i) {
     const double* x = &in[0].f[i * columns];
@@ -98,7 +101,8 @@ Values layer_norm(const Values& in, size_t rows, size_t columns) {
     for (size_t j = 0; j < columns; ++j) sum += x[j];
     for (size_t j = 0; j < columns; ++j) squares += x[j] * x[j];
     const double mean = sum * inverse, variance = squares * inverse - mean * mean;
-    for (size_t j = 0; j < columns; ++j) y.f[i * columns + j] = (x[j] - mean) / std::sqrt(variance + epsilon) * in[1].f[j] + in[2].f[j];
+    for (size_t j = 0; j < columns; ++j)
+      y.f[i * columns + j] = (x[j] - mean) / std::sqrt(variance + epsilon) * in[1].f[j] + in[2].f[j];
   }
   return {y};
 }
@@ -121,7 +125,8 @@ Values product(const Values& in, size_t m, size_t n, size_t k, bool b_transposed
   for (size_t i = 0; i < m; ++i)
     for (size_t j = 0; j < n; ++j) {
       double value = start;
-      for (size_t l = 0; l < k; ++l) value = combine(value, in[0].f[i * k + l], in[1].f[b_transposed ? j * k + l : l * n + j]);
+      for (size_t l = 0; l < k; ++l)
+        value = combine(value, in[0].f[i * k + l], in[1].f[b_transposed ? j * k + l : l * n + j]);
       c.f[i * n + j] = value;
     }
   return {c};
@@ -152,26 +157,47 @@ Values complex_product(const Values& in, size_t m, size_t n, size_t k) {
 }  // namespace
 
 std::vector<WorkloadCase> workload_cases() {
-  const ConvShape padded = {2, 3, 7, 6, 5, 3, 1, 1}, strided = {1, 2, 9, 8, 3, 3, 2, 1}, wide = {1, 4, 8, 8, 0, 5, 1, 2};
+  const ConvShape padded = {2, 3, 7, 6, 5, 3, 1, 1}, strided = {1, 2, 9, 8, 3, 3, 2, 1},
+                  wide = {1, 4, 8, 8, 0, 5, 1, 2};
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const auto max_plus = [](double c, double a, double b) { return std::max(c, a + b); };
   const auto abs_difference = [](double c, double a, double b) { return c + std::fabs(a - b); };
   return {
       {"dense", dense_workload(7, 19, 23), {}, [](const Values& in) { return dense(in, 7, 19, 23); }},
-      {"dense with symbolic M", dense_workload(Var("M"), 8, 5), {11}, [](const Values& in) { return dense(in, 11, 8, 5); }},
+      {"dense with symbolic M",
+       dense_workload(Var("M"), 8, 5),
+       {11},
+       [](const Values& in) { return dense(in, 11, 8, 5); }},
       {"padded conv", conv_workload(padded), {}, [=](const Values& in) { return conv(in, padded); }},
       {"strided conv", conv_workload(strided), {}, [=](const Values& in) { return conv(in, strided); }},
       {"depthwise", depthwise_workload(wide), {}, [=](const Values& in) { return depthwise(in, wide); }},
-      {"expand, depthwise, project", expand_depthwise_project_workload(3, 6, 4, 5, 7), {},
+      {"expand, depthwise, project",
+       expand_depthwise_project_workload(3, 6, 4, 5, 7),
+       {},
        [](const Values& in) { return expand_depthwise_project(in, 3, 6, 4, 5, 7); }},
       {"softmax", softmax_workload(5, 13), {}, [](const Values& in) { return softmax(in, 5, 13); }},
-      {"softmax with symbolic rows", softmax_workload(Var("N"), 6), {4}, [](const Values& in) { return softmax(in, 4, 6); }},
+      {"softmax with symbolic rows",
+       softmax_workload(Var("N"), 6),
+       {4},
+       [](const Values& in) { return softmax(in, 4, 6); }},
       {"layer norm", layer_norm_workload(4, 17), {}, [](const Values& in) { return layer_norm(in, 4, 17); }},
       {"arg max", arg_max_workload(6, 9), {}, [](const Values& in) { return arg_max(in, 6, 9); }},
-      {"max-plus product", max_plus_workload(5, 6, 7), {}, [=](const Values& in) { return product(in, 5, 6, 7, false, -kInf, max_plus); }},
-      {"sum of |a - b|", abs_difference_workload(5, 4, 9), {}, [=](const Values& in) { return product(in, 5, 4, 9, true, 0, abs_difference); }},
-      {"u8 * s8 into s32", int8_product_workload(4, 6, 30), {}, [](const Values& in) { return int8_product(in, 4, 6, 30); }},
-      {"complex product", complex_product_workload(4, 3, 8), {}, [](const Values& in) { return complex_product(in, 4, 3, 8); }},
+      {"max-plus product",
+       max_plus_workload(5, 6, 7),
+       {},
+       [=](const Values& in) { return product(in, 5, 6, 7, false, -kInf, max_plus); }},
+      {"sum of |a - b|",
+       abs_difference_workload(5, 4, 9),
+       {},
+       [=](const Values& in) { return product(in, 5, 4, 9, true, 0, abs_difference); }},
+      {"u8 * s8 into s32",
+       int8_product_workload(4, 6, 30),
+       {},
+       [](const Values& in) { return int8_product(in, 4, 6, 30); }},
+      {"complex product",
+       complex_product_workload(4, 3, 8),
+       {},
+       [](const Values& in) { return complex_product(in, 4, 3, 8); }},
   };
 }
 

@@ -26,8 +26,10 @@ Reducer pair_sum(DType dtype) {
 Workload dense_workload(Expr m, int64_t n, int64_t k) {
   const Tensor a = placeholder("A", {m, k}, kFloat32), b = placeholder("B", {k, n}, kFloat32, /*is_constant=*/true);
   const Tensor bias = placeholder("bias", {n}, kFloat32, /*is_constant=*/true);
-  const Tensor c = sum("C", {m, n}, {k}, [&](const Indices& i, const Indices& r) { return a(i[0], r[0]) * b(r[0], i[1]); });
-  const Tensor out = compute("R", {m, n}, [&](const Indices& i) { return max(c(i[0], i[1]) + bias(i[1]), constant(0)); });
+  const Tensor c =
+      sum("C", {m, n}, {k}, [&](const Indices& i, const Indices& r) { return a(i[0], r[0]) * b(r[0], i[1]); });
+  const Tensor out =
+      compute("R", {m, n}, [&](const Indices& i) { return max(c(i[0], i[1]) + bias(i[1]), constant(0)); });
   return make_workload("dense", {a, b, bias}, {out});
 }
 
@@ -38,7 +40,9 @@ Workload conv_workload(const ConvShape& s) {
   const auto column = [&](const Indices& i, const Indices& r) { return i[3] * s.stride + r[2] - s.pad; };
   const Tensor y = reduce(
       "Y", {s.n, s.o, s.out(s.h), s.out(s.w)}, {s.c, s.kernel, s.kernel}, sum_reducer(kFloat32),
-      [&](const Indices& i, const Indices& r) { return x(i[0], r[0], row(i, r), column(i, r)) * w(i[1], r[0], r[1], r[2]); },
+      [&](const Indices& i, const Indices& r) {
+        return x(i[0], r[0], row(i, r), column(i, r)) * w(i[1], r[0], r[1], r[2]);
+      },
       [&](const Indices& i, const Indices& r) { return inside(row(i, r), s.h) && inside(column(i, r), s.w); });
   return make_workload("conv", {x, w}, {y});
 }
@@ -57,23 +61,30 @@ Workload depthwise_workload(const ConvShape& s) {
 
 Workload expand_depthwise_project_workload(int64_t c, int64_t expanded, int64_t o, int64_t h, int64_t w) {
   const Tensor x = placeholder("X", {c, h, w}, kFloat32);
-  const Tensor w1 = placeholder("W1", {expanded, c}, kFloat32, true), w2 = placeholder("W2", {expanded, 3, 3}, kFloat32, true);
+  const Tensor w1 = placeholder("W1", {expanded, c}, kFloat32, true),
+               w2 = placeholder("W2", {expanded, 3, 3}, kFloat32, true);
   const Tensor w3 = placeholder("W3", {o, expanded}, kFloat32, true);
-  const Tensor e = sum("E", {expanded, h, w}, {c}, [&](const Indices& i, const Indices& r) { return x(r[0], i[1], i[2]) * w1(i[0], r[0]); });
+  const Tensor e = sum("E", {expanded, h, w}, {c},
+                       [&](const Indices& i, const Indices& r) { return x(r[0], i[1], i[2]) * w1(i[0], r[0]); });
   const Tensor e6 = compute("E6", {expanded, h, w}, [&](const Indices& i) { return relu6(e(i)); });
   const Tensor d = reduce(
       "D", {expanded, h, w}, {3, 3}, sum_reducer(kFloat32),
-      [&](const Indices& i, const Indices& r) { return e6(i[0], i[1] + r[0] - 1, i[2] + r[1] - 1) * w2(i[0], r[0], r[1]); },
+      [&](const Indices& i, const Indices& r) {
+        return e6(i[0], i[1] + r[0] - 1, i[2] + r[1] - 1) * w2(i[0], r[0], r[1]);
+      },
       [&](const Indices& i, const Indices& r) { return inside(i[1] + r[0] - 1, h) && inside(i[2] + r[1] - 1, w); });
   const Tensor d6 = compute("D6", {expanded, h, w}, [&](const Indices& i) { return relu6(d(i)); });
-  const Tensor out = sum("O", {o, h, w}, {expanded}, [&](const Indices& i, const Indices& r) { return d6(r[0], i[1], i[2]) * w3(i[0], r[0]); });
+  const Tensor out = sum("O", {o, h, w}, {expanded},
+                         [&](const Indices& i, const Indices& r) { return d6(r[0], i[1], i[2]) * w3(i[0], r[0]); });
   return make_workload("expand_depthwise_project", {x, w1, w2, w3}, {out});
 }
 
 Workload softmax_workload(Expr rows, int64_t columns) {
   const Tensor x = placeholder("X", {rows, columns}, kFloat32);
-  const Tensor m = reduce("m", {rows}, {columns}, max_reducer(kFloat32), [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); });
-  const Tensor e = compute("e", {rows, columns}, [&](const Indices& i) { return call(Intrinsic::kExp, {x(i) - m(i[0])}); });
+  const Tensor m = reduce("m", {rows}, {columns}, max_reducer(kFloat32),
+                          [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); });
+  const Tensor e =
+      compute("e", {rows, columns}, [&](const Indices& i) { return call(Intrinsic::kExp, {x(i) - m(i[0])}); });
   const Tensor s = sum("s", {rows}, {columns}, [&](const Indices& i, const Indices& r) { return e(i[0], r[0]); });
   const Tensor y = compute("Y", {rows, columns}, [&](const Indices& i) { return e(i) / s(i[0]); });
   return make_workload("softmax", {x}, {y});
@@ -81,8 +92,11 @@ Workload softmax_workload(Expr rows, int64_t columns) {
 
 Workload layer_norm_workload(Expr rows, int64_t columns) {
   const Tensor x = placeholder("X", {rows, columns}, kFloat32);
-  const Tensor gamma = placeholder("gamma", {columns}, kFloat32, true), beta = placeholder("beta", {columns}, kFloat32, true);
-  const auto body = [&](const Indices& i, const Indices& r) { return std::vector<Expr>{x(i[0], r[0]), x(i[0], r[0]) * x(i[0], r[0])}; };
+  const Tensor gamma = placeholder("gamma", {columns}, kFloat32, true),
+               beta = placeholder("beta", {columns}, kFloat32, true);
+  const auto body = [&](const Indices& i, const Indices& r) {
+    return std::vector<Expr>{x(i[0], r[0]), x(i[0], r[0]) * x(i[0], r[0])};
+  };
   const std::vector<Tensor> sums = reduce_multi("sums", {rows}, {{columns}, body, pair_sum(kFloat32)});
   const Expr inverse = constant(1.0 / static_cast<double>(columns));
   const Tensor y = compute("Y", {rows, columns}, [&](const Indices& i) {
@@ -96,24 +110,33 @@ Workload layer_norm_workload(Expr rows, int64_t columns) {
 Workload arg_max_workload(int64_t rows, int64_t columns) {
   const Tensor x = placeholder("X", {rows, columns}, kFloat32);
   const auto body = [&](const Indices& i, const Indices& r) { return std::vector<Expr>{x(i[0], r[0]), r[0]}; };
-  return make_workload("arg_max", {x}, reduce_multi("best", {rows}, {{columns}, body, arg_max_reducer(kFloat32, kInt64, /*last_index=*/false)}));
+  return make_workload(
+      "arg_max", {x},
+      reduce_multi("best", {rows}, {{columns}, body, arg_max_reducer(kFloat32, kInt64, /*last_index=*/false)}));
 }
 
 Workload max_plus_workload(int64_t m, int64_t n, int64_t k) {
   const Tensor a = placeholder("A", {m, k}, kFloat32), b = placeholder("B", {k, n}, kFloat32);
-  const Tensor c = reduce("C", {m, n}, {k}, max_reducer(kFloat32), [&](const Indices& i, const Indices& r) { return a(i[0], r[0]) + b(r[0], i[1]); });
+  const Tensor c = reduce("C", {m, n}, {k}, max_reducer(kFloat32),
+                          [&](const Indices& i, const Indices& r) { return a(i[0], r[0]) + b(r[0], i[1]); });
   return make_workload("max_plus", {a, b}, {c});
 }
 
 Workload abs_difference_workload(int64_t m, int64_t n, int64_t k) {
   const Tensor a = placeholder("A", {m, k}, kFloat32), b = placeholder("B", {n, k}, kFloat32);
-  const Tensor c = sum("C", {m, n}, {k}, [&](const Indices& i, const Indices& r) { return call(Intrinsic::kAbs, {a(i[0], r[0]) - b(i[1], r[0])}); });
+  const Tensor c = sum("C", {m, n}, {k}, [&](const Indices& i, const Indices& r) {
+    return call(Intrinsic::kAbs, {a(i[0], r[0]) - b(i[1], r[0])});
+  });
   return make_workload("abs_difference", {a, b}, {c});
 }
 
 Workload int8_product_workload(int64_t m, int64_t n, int64_t k) {
-  const Tensor a = placeholder("A", {m, k}, kUInt8), b = placeholder("B", {k, n}, kInt8, true), bias = placeholder("bias", {n}, kInt32, true);
-  Reduction reduction{{k}, [&](const Indices& i, const Indices& r) { return std::vector<Expr>{cast(kInt32, a(i[0], r[0])) * cast(kInt32, b(r[0], i[1]))}; },
+  const Tensor a = placeholder("A", {m, k}, kUInt8), b = placeholder("B", {k, n}, kInt8, true),
+               bias = placeholder("bias", {n}, kInt32, true);
+  Reduction reduction{{k},
+                      [&](const Indices& i, const Indices& r) {
+                        return std::vector<Expr>{cast(kInt32, a(i[0], r[0])) * cast(kInt32, b(r[0], i[1]))};
+                      },
                       sum_reducer(kInt32)};
   reduction.initial = [&](const Indices& i) { return std::vector<Expr>{bias(i[1])}; };
   return make_workload("int8_product", {a, b, bias}, reduce_multi("C", {m, n}, reduction));
@@ -162,7 +185,9 @@ std::vector<InterpValue> random_inputs(const Workload& workload, const std::vect
     for (double& f : value.f) f = static_cast<double>(static_cast<int64_t>(random() % 2001) - 1000) / 1024.0;
     for (int64_t& i : value.i) {
       const int bits = std::min<int>(type.bits, 16);
-      i = type.is_bool() ? static_cast<int64_t>(random() % 2) : static_cast<int64_t>(random() >> (64 - bits)) - (type.is_int() ? int64_t{1} << (bits - 1) : 0);
+      i = type.is_bool()
+              ? static_cast<int64_t>(random() % 2)
+              : static_cast<int64_t>(random() >> (64 - bits)) - (type.is_int() ? int64_t{1} << (bits - 1) : 0);
     }
     values.push_back(std::move(value));
   }
@@ -171,7 +196,8 @@ std::vector<InterpValue> random_inputs(const Workload& workload, const std::vect
 
 std::vector<InterpValue> zero_outputs(const Workload& workload, const std::vector<int64_t>& dims) {
   std::vector<InterpValue> values;
-  for (const Tensor& output : workload.outputs) values.push_back(make_interp_value(output.dtype(), count_elements(workload, dims, output.buffer())));
+  for (const Tensor& output : workload.outputs)
+    values.push_back(make_interp_value(output.dtype(), count_elements(workload, dims, output.buffer())));
   return values;
 }
 

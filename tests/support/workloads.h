@@ -12,7 +12,8 @@ namespace tensmith {
 
 /// `R = max(A * B + bias, 0)`. Shapes: A [m, k], B [k, n] constant, bias [n] constant, R [m, n].
 Workload dense_workload(Expr m, int64_t n, int64_t k);
-/// Convolution whose padding is a where-clause. Shapes: X [n, c, h, w], W [o, c, kernel, kernel] constant, Y [n, o, h', w'].
+/// Convolution whose padding is a where-clause. Shapes: X [n, c, h, w], W [o, c, kernel, kernel] constant, Y [n, o, h',
+/// w'].
 struct ConvShape {
   int64_t n, c, h, w, o, kernel, stride, pad;
   int64_t out(int64_t size) const { return (size + 2 * pad - kernel) / stride + 1; }
@@ -34,10 +35,12 @@ Workload max_plus_workload(int64_t m, int64_t n, int64_t k);
 Workload abs_difference_workload(int64_t m, int64_t n, int64_t k);
 /// u8 * s8 into s32, starting from a bias.
 Workload int8_product_workload(int64_t m, int64_t n, int64_t k);
-/// Product of complex matrices held as separate parts; the reduction carries two values. Outputs: real, imaginary [m, n].
+/// Product of complex matrices held as separate parts; the reduction carries two values. Outputs: real, imaginary [m,
+/// n].
 Workload complex_product_workload(int64_t m, int64_t n, int64_t k);
 
-/// A workload of fixed sizes with values for its symbolic dims and its outputs by plain loops in double (exact integers).
+/// A workload of fixed sizes with values for its symbolic dims and its outputs by plain loops in double (exact
+/// integers).
 struct WorkloadCase {
   std::string name;
   Workload workload;
@@ -54,7 +57,8 @@ std::vector<InterpValue> random_inputs(const Workload& workload, const std::vect
 /// Zeroed outputs.
 std::vector<InterpValue> zero_outputs(const Workload& workload, const std::vector<int64_t>& dims);
 
-/// Adds GoogleTest failures where floats differ by more than `tolerance` (relative to max(1, |expected|)) or integers at all.
+/// Adds GoogleTest failures where floats differ by more than `tolerance` (relative to max(1, |expected|)) or integers
+/// at all.
 void expect_close(const InterpValue& actual, const InterpValue& expected, double tolerance, const std::string& what);
 
 }  // namespace tensmith

@@ -18,9 +18,16 @@ namespace {
 
 /// y[i] = expf(x[i]) * table[i] for n elements; the table is a data object. Another function is not for the outside.
 LoopProgram sample_program() {
-  Buffer x = make_buffer("x", kFloat32, {Expr(8)}), y = make_buffer("y", kFloat32, {Expr(8)}), t = make_buffer("t", kFloat32, {Expr(8)});
+  Buffer x = make_buffer("x", kFloat32, {Expr(8)}), y = make_buffer("y", kFloat32, {Expr(8)}),
+         t = make_buffer("t", kFloat32, {Expr(8)});
   Var i("i"), j("j");
-  LoopFunction scale{"sample_scale", {y, t}, {}, {y}, For::make(i, Expr(0), Expr(8), ForKind::kParallel, Store::make(y, {i}, load(y, {i}) * load(t, {i}))), {}};
+  LoopFunction scale{
+      "sample_scale",
+      {y, t},
+      {},
+      {y},
+      For::make(i, Expr(0), Expr(8), ForKind::kParallel, Store::make(y, {i}, load(y, {i}) * load(t, {i}))),
+      {}};
   Expr exponential = Call::make_extern(kFloat32, "expf", {load(x, {j})});
   auto address = [](const Buffer& b) { return Call::make(kHandle, Intrinsic::kAddressOf, {load(b, {Expr(0)})}); };
   Stmt body = Block::make({For::make(j, Expr(0), Expr(8), ForKind::kSerial, Store::make(y, {j}, exponential)),
@@ -72,7 +79,8 @@ TEST(Link, SharedLibraryLoadsAndHidesTheRest) {
   link_shared_library(sample_objects(Target::host()), Target::host(), kSampleOptions, path);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
-  check_sample(reinterpret_cast<SampleRun*>(dlsym(library, "sample_run")), static_cast<const float*>(dlsym(library, "sample_table")));
+  check_sample(reinterpret_cast<SampleRun*>(dlsym(library, "sample_run")),
+               static_cast<const float*>(dlsym(library, "sample_table")));
   EXPECT_EQ(dlsym(library, "sample_scale"), nullptr);
   dlclose(library);
   // What the dynamic linker is told, as binutils see it.
@@ -153,11 +161,12 @@ TEST(Link, ArchiveLinksIntoACProgram) {
   TempDir folder;
   const ObjectCode combined = link_object(sample_objects(Target::host()), Target::host(), kSampleOptions);
   const std::vector<uint8_t> archive = make_archive({{"sample.o", combined}});
-  ASSERT_TRUE(write_file(folder.file("libsample.a"), {reinterpret_cast<const char*>(archive.data()), archive.size()}).ok());
+  ASSERT_TRUE(
+      write_file(folder.file("libsample.a"), {reinterpret_cast<const char*>(archive.data()), archive.size()}).ok());
   ASSERT_TRUE(write_file(folder.file("main.c"), kMain).ok());
   const std::string program = folder.file("main");
-  const std::optional<std::string> built = output_of("gcc -std=c89 -I" TS_SOURCE_DIR " -o " + program + " " + folder.file("main.c") + " " +
-                                                     folder.file("libsample.a") + " -lm");
+  const std::optional<std::string> built = output_of("gcc -std=c89 -I" TS_SOURCE_DIR " -o " + program + " " +
+                                                     folder.file("main.c") + " " + folder.file("libsample.a") + " -lm");
   ASSERT_TRUE(built.has_value());
   EXPECT_EQ(*built, "") << "warnings of the linker";
   EXPECT_EQ(output_of(program), "1.000 5.437 3.000 4.000 5.000 6.000 7.000 59.112 3\n");
@@ -180,17 +189,19 @@ TEST(DataObject, LargeContentIsQuickAndUnchanged) {
 }
 
 /// Runs a C program together with code for AArch64 under qemu; nullopt when the tools are missing.
-std::optional<std::string> run_aarch64(const std::vector<ObjectCode>& objects, const std::string& source, const TempDir& folder) {
+std::optional<std::string> run_aarch64(const std::vector<ObjectCode>& objects, const std::string& source,
+                                       const TempDir& folder) {
   std::string files;
   for (const ObjectCode& object : objects) {
     const std::string path = folder.file("a" + std::to_string(files.size()) + ".o");
-    if (!write_file(path, {reinterpret_cast<const char*>(object.bytes.data()), object.bytes.size()}).ok()) return std::nullopt;
+    if (!write_file(path, {reinterpret_cast<const char*>(object.bytes.data()), object.bytes.size()}).ok())
+      return std::nullopt;
     files += " " + path;
   }
   if (!write_file(folder.file("main.c"), source).ok()) return std::nullopt;
   const std::string program = folder.file("main");
-  const std::optional<std::string> built =
-      output_of("aarch64-linux-gnu-gcc -static -I" TS_SOURCE_DIR " -o " + program + " " + folder.file("main.c") + files + " -lm");
+  const std::optional<std::string> built = output_of("aarch64-linux-gnu-gcc -static -I" TS_SOURCE_DIR " -o " + program +
+                                                     " " + folder.file("main.c") + files + " -lm");
   if (!built) {
     ADD_FAILURE() << "aarch64-linux-gnu-gcc failed";
     return std::nullopt;
@@ -210,14 +221,20 @@ TEST(AArch64, RegisterTileAndDotProductRunUnderQemu) {
   if (!have("aarch64-linux-gnu-gcc") || !have("qemu-aarch64")) GTEST_SKIP() << "no AArch64 compiler or qemu";
   for (const char* name : {"aarch64", "neoverse-n1", "neoverse-n2"}) {
     const Target target = Target::parse(name).value();
-    Buffer a = make_buffer("a", kUInt8, {Expr(16)}), b = make_buffer("b", kInt8, {Expr(16)}), c = make_buffer("c", kInt32, {Expr(4)}),
-           h = make_buffer("h", kFloat16, {Expr(8)});
-    Expr four = Ramp::make(Expr(0), Expr(1), 16), lanes = Ramp::make(Expr(0), Expr(1), 4), eight = Ramp::make(Expr(0), Expr(1), 8);
-    Stmt dot = Store::make(c, {lanes}, Call::make(kInt32.with_lanes(4), Intrinsic::kDotAccumulate,
-                                                  {Load::make(c, {lanes}), Load::make(a, {four}), Load::make(b, {four})}));
-    Stmt half = Store::make(h, {eight}, max(Load::make(h, {eight}) * make_const(kFloat16.with_lanes(8), 0.5), make_zero(kFloat16.with_lanes(8))));
+    Buffer a = make_buffer("a", kUInt8, {Expr(16)}), b = make_buffer("b", kInt8, {Expr(16)}),
+           c = make_buffer("c", kInt32, {Expr(4)}), h = make_buffer("h", kFloat16, {Expr(8)});
+    Expr four = Ramp::make(Expr(0), Expr(1), 16), lanes = Ramp::make(Expr(0), Expr(1), 4),
+         eight = Ramp::make(Expr(0), Expr(1), 8);
+    Stmt dot = Store::make(c, {lanes},
+                           Call::make(kInt32.with_lanes(4), Intrinsic::kDotAccumulate,
+                                      {Load::make(c, {lanes}), Load::make(a, {four}), Load::make(b, {four})}));
+    Stmt half = Store::make(
+        h, {eight},
+        max(Load::make(h, {eight}) * make_const(kFloat16.with_lanes(8), 0.5), make_zero(kFloat16.with_lanes(8))));
     const MicroKernel tile{8, 3, 4, 64};
-    const std::vector<ObjectCode> objects = {compile({{make_micro_kernel(tile), LoopFunction{"dot", {a, b, c, h}, {}, {c, h}, Block::make({dot, half}), {}}}}, target)};
+    const std::vector<ObjectCode> objects = {compile(
+        {{make_micro_kernel(tile), LoopFunction{"dot", {a, b, c, h}, {}, {c, h}, Block::make({dot, half}), {}}}},
+        target)};
     TempDir folder;
     const std::optional<std::string> got = run_aarch64(objects, R"(
 #include <stdio.h>
@@ -245,7 +262,8 @@ int main(void) {
   for (i = 0; i < 8; ++i) printf(" %04x", h[i]);
   return 0;
 }
-)", folder);
+)",
+                                                       folder);
     EXPECT_EQ(got, "0 3800 0000 0000 7e00 7c00 0000 0000 4100") << name;
   }
 }

@@ -35,12 +35,14 @@ inline LoopFunction make_micro_kernel(const MicroKernel& m) {
       finish.push_back(Store::make(c, {lanes_at(at)}, load(acc, {lanes_at(at)})));
     }
   }
-  Stmt body = Block::make({Block::make(start), For::make(k, Expr(0), Expr(m.depth), ForKind::kSerial, Block::make(step)), Block::make(finish)});
+  Stmt body =
+      Block::make({Block::make(start), For::make(k, Expr(0), Expr(m.depth), ForKind::kSerial, Block::make(step)),
+                   Block::make(finish)});
   return LoopFunction{m.name(), {a, b, c}, {}, {c}, Allocate::make(acc, body), {}};
 }
 
-/// The same for bytes: C[rows x lanes*vectors] (i32) += A (u8 or i8) * B (i8), four products a step; A packed [k/4][rows][4], B packed
-/// [k/4][columns][4]. The four bytes of a row are broadcast as one word.
+/// The same for bytes: C[rows x lanes*vectors] (i32) += A (u8 or i8) * B (i8), four products a step; A packed
+/// [k/4][rows][4], B packed [k/4][columns][4]. The four bytes of a row are broadcast as one word.
 inline LoopFunction make_dot_kernel(const MicroKernel& m, DType left) {
   const int columns = m.columns();
   Buffer a = make_buffer("a", left, {Expr(m.depth * m.rows)});
@@ -58,16 +60,19 @@ inline LoopFunction make_dot_kernel(const MicroKernel& m, DType left) {
       start.push_back(Store::make(acc, {lanes_at(at, m.lanes)}, Load::make(c, {lanes_at(at, m.lanes)})));
       Expr column = Load::make(b, {lanes_at(k * (4 * columns) + 4 * j * m.lanes, 4 * m.lanes)});
       Expr old = Load::make(acc, {lanes_at(at, m.lanes)});
-      step.push_back(Store::make(acc, {lanes_at(at, m.lanes)}, Call::make(old.dtype(), Intrinsic::kDotAccumulate, {old, row, column})));
+      step.push_back(Store::make(acc, {lanes_at(at, m.lanes)},
+                                 Call::make(old.dtype(), Intrinsic::kDotAccumulate, {old, row, column})));
       finish.push_back(Store::make(c, {lanes_at(at, m.lanes)}, Load::make(acc, {lanes_at(at, m.lanes)})));
     }
   }
-  Stmt body = Block::make({Block::make(start), For::make(k, Expr(0), Expr(m.depth / 4), ForKind::kSerial, Block::make(step)), Block::make(finish)});
+  Stmt body =
+      Block::make({Block::make(start), For::make(k, Expr(0), Expr(m.depth / 4), ForKind::kSerial, Block::make(step)),
+                   Block::make(finish)});
   return LoopFunction{m.name(), {a, b, c}, {}, {c}, Allocate::make(acc, body), {}};
 }
 
-/// A row of a direct convolution in blocked channels: out[pixels][columns] += in[y + ky][pixel + kx][channels] * w[ky][kx][channels][columns]
-/// with all strides constant, `lanes` channels a block, accumulators in registers.
+/// A row of a direct convolution in blocked channels: out[pixels][columns] += in[y + ky][pixel + kx][channels] *
+/// w[ky][kx][channels][columns] with all strides constant, `lanes` channels a block, accumulators in registers.
 inline LoopFunction make_conv_kernel(int pixels, int vectors, int lanes, int kernel, int width, int blocks) {
   const int columns = vectors * lanes;
   Buffer in = make_buffer("in", kFloat32, {Expr(int64_t{blocks} * kernel * width * lanes)});
@@ -82,14 +87,23 @@ inline LoopFunction make_conv_kernel(int pixels, int vectors, int lanes, int ker
     for (int j = 0; j < vectors; ++j) {
       const int at = i * columns + j * lanes;
       start.push_back(Store::make(acc, {lanes_at(at)}, Load::make(out, {lanes_at(at)})));
-      Expr weights = Load::make(w, {lanes_at((((block * kernel + ky) * kernel + kx) * lanes + c) * columns + j * lanes)});
+      Expr weights =
+          Load::make(w, {lanes_at((((block * kernel + ky) * kernel + kx) * lanes + c) * columns + j * lanes)});
       step.push_back(Store::make(acc, {lanes_at(at)}, Load::make(acc, {lanes_at(at)}) + row * weights));
-      finish.push_back(Store::make(out, {lanes_at(at)}, max(Load::make(acc, {lanes_at(at)}), make_zero(kFloat32.with_lanes(lanes)))));
+      finish.push_back(Store::make(out, {lanes_at(at)},
+                                   max(Load::make(acc, {lanes_at(at)}), make_zero(kFloat32.with_lanes(lanes)))));
     }
   }
-  auto loop = [](const Var& v, int extent, Stmt body) { return For::make(v, Expr(0), Expr(extent), ForKind::kSerial, std::move(body)); };
+  auto loop = [](const Var& v, int extent, Stmt body) {
+    return For::make(v, Expr(0), Expr(extent), ForKind::kSerial, std::move(body));
+  };
   Stmt nest = loop(block, blocks, loop(ky, kernel, loop(kx, kernel, loop(c, lanes, Block::make(step)))));
-  return LoopFunction{"conv", {in, w, out}, {}, {out}, Allocate::make(acc, Block::make({Block::make(start), nest, Block::make(finish)})), {}};
+  return LoopFunction{"conv",
+                      {in, w, out},
+                      {},
+                      {out},
+                      Allocate::make(acc, Block::make({Block::make(start), nest, Block::make(finish)})),
+                      {}};
 }
 
 }  // namespace tensmith

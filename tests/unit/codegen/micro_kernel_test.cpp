@@ -19,12 +19,14 @@ struct Tile {
 
 class MicroKernelCode : public testing::TestWithParam<Tile> {};
 INSTANTIATE_TEST_SUITE_P(Tiles, MicroKernelCode,
-                         testing::Values(Tile{"znver3", 6, 2}, Tile{"znver3", 4, 3}, Tile{"haswell", 6, 2}, Tile{"x86-64-v3", 6, 2},
-                                         Tile{"znver4", 14, 2}, Tile{"znver4", 6, 4}, Tile{"znver4", 8, 3}, Tile{"znver4", 28, 1},
-                                         Tile{"sapphirerapids", 14, 2}, Tile{"sapphirerapids", 6, 4}, Tile{"skylake-avx512", 14, 2},
+                         testing::Values(Tile{"znver3", 6, 2}, Tile{"znver3", 4, 3}, Tile{"haswell", 6, 2},
+                                         Tile{"x86-64-v3", 6, 2}, Tile{"znver4", 14, 2}, Tile{"znver4", 6, 4},
+                                         Tile{"znver4", 8, 3}, Tile{"znver4", 28, 1}, Tile{"sapphirerapids", 14, 2},
+                                         Tile{"sapphirerapids", 6, 4}, Tile{"skylake-avx512", 14, 2},
                                          Tile{"icelake-server", 14, 2}, Tile{"x86-64-v4", 14, 2}),
                          [](const auto& info) {
-                           return test_name(info.param.target) + "_" + std::to_string(info.param.rows) + "x" + std::to_string(info.param.vectors);
+                           return test_name(info.param.target) + "_" + std::to_string(info.param.rows) + "x" +
+                                  std::to_string(info.param.vectors);
                          });
 
 TEST_P(MicroKernelCode, HotLoopIsOnlyArithmetic) {
@@ -52,10 +54,14 @@ AsmFunction inspect(const LoopFunction& f, const Target& target) {
 }
 
 TEST(DotKernelCode, HotLoopIsOnlyArithmetic) {
-  for (const Tile& tile : {Tile{"znver4", 14, 2}, Tile{"sapphirerapids", 6, 4}, Tile{"cascadelake", 14, 2}, Tile{"alderlake", 6, 2}}) {
+  for (const Tile& tile :
+       {Tile{"znver4", 14, 2}, Tile{"sapphirerapids", 6, 4}, Tile{"cascadelake", 14, 2}, Tile{"alderlake", 6, 2}}) {
     const Target target = Target::parse(tile.target).value();
-    const AsmFunction code = inspect(make_dot_kernel({tile.rows, tile.vectors, target.vector_bits / 32, 256}, kUInt8), target);
-    EXPECT_EQ(asm_problems(code, {.vector_bits = target.vector_bits, .min_fma_share = 0.45}), std::vector<std::string>()) << tile.target;
+    const AsmFunction code =
+        inspect(make_dot_kernel({tile.rows, tile.vectors, target.vector_bits / 32, 256}, kUInt8), target);
+    EXPECT_EQ(asm_problems(code, {.vector_bits = target.vector_bits, .min_fma_share = 0.45}),
+              std::vector<std::string>())
+        << tile.target;
     EXPECT_EQ(code.hot_loop()->fmas, tile.rows * tile.vectors) << tile.target;
   }
   // Without dot products each column takes two registers, and so does each row: 4x16 is what 16 registers hold.
@@ -67,11 +73,15 @@ TEST(DotKernelCode, HotLoopIsOnlyArithmetic) {
 }
 
 TEST(ConvKernelCode, HotLoopIsOnlyArithmetic) {
-  for (const Tile& tile : {Tile{"znver4", 14, 2}, Tile{"znver4", 6, 4}, Tile{"sapphirerapids", 28, 1}, Tile{"znver3", 6, 2}, Tile{"haswell", 4, 3}}) {
+  for (const Tile& tile : {Tile{"znver4", 14, 2}, Tile{"znver4", 6, 4}, Tile{"sapphirerapids", 28, 1},
+                           Tile{"znver3", 6, 2}, Tile{"haswell", 4, 3}}) {
     for (int kernel : {1, 3}) {
       const Target target = Target::parse(tile.target).value();
-      const AsmFunction code = inspect(make_conv_kernel(tile.rows, tile.vectors, target.vector_bits / 32, kernel, 58, 4), target);
-      EXPECT_EQ(asm_problems(code, {.vector_bits = target.vector_bits, .min_fma_share = 0.45}), std::vector<std::string>()) << tile.target;
+      const AsmFunction code =
+          inspect(make_conv_kernel(tile.rows, tile.vectors, target.vector_bits / 32, kernel, 58, 4), target);
+      EXPECT_EQ(asm_problems(code, {.vector_bits = target.vector_bits, .min_fma_share = 0.45}),
+                std::vector<std::string>())
+          << tile.target;
       EXPECT_EQ(code.hot_loop()->fmas, tile.rows * tile.vectors) << tile.target;
     }
   }
@@ -86,7 +96,8 @@ TEST(DotKernelRun, MatchesPlainLoops) {
       std::vector<int64_t> a, b;
       for (int64_t i = 0; i < tile.depth * tile.rows; ++i) a.push_back(i * 73 % 256);
       for (int64_t i = 0; i < tile.depth * tile.columns(); ++i) b.push_back(i * 37 % 256 - 128);
-      InterpValue va = int_values(left, a), vb = int_values(kInt8, b), vc = make_interp_value(kInt32, tile.rows * tile.columns());
+      InterpValue va = int_values(left, a), vb = int_values(kInt8, b),
+                  vc = make_interp_value(kInt32, tile.rows * tile.columns());
       ASSERT_EQ(run_code(make_dot_kernel(tile, left), name, {&va, &vb, &vc}), 0);
       for (int i = 0; i < tile.rows; ++i) {
         for (int j = 0; j < tile.columns(); ++j) {
@@ -105,11 +116,13 @@ TEST(Disassemble, ShowsTheSameLoopsAsAssembly) {
   Buffer x = make_buffer("x", kFloat32, {Expr(640)}), y = make_buffer("y", kFloat32, {Expr(640)});
   Var i("i"), j("j"), n("n");
   Expr at = i * 64 + j;
-  Stmt inner = For::make(j, Expr(0), n, ForKind::kSerial, Store::make(y, {at}, Call::make_extern(kFloat32, "expf", {load(x, {at})})));
+  Stmt inner = For::make(j, Expr(0), n, ForKind::kSerial,
+                         Store::make(y, {at}, Call::make_extern(kFloat32, "expf", {load(x, {at})})));
   LoopFunction parallel{"parallel", {x, y}, {n}, {y}, For::make(i, Expr(0), Expr(10), ForKind::kParallel, inner), {}};
   for (const char* name : {"znver4", "znver3", "neoverse-n1"}) {
     const Target target = Target::parse(name).value();
-    for (const LoopFunction& f : {make_micro_kernel({6, 2, target.vector_bits / 32, 256}), make_conv_kernel(6, 2, target.vector_bits / 32, 3, 58, 4), parallel}) {
+    for (const LoopFunction& f : {make_micro_kernel({6, 2, target.vector_bits / 32, 256}),
+                                  make_conv_kernel(6, 2, target.vector_bits / 32, 3, 58, 4), parallel}) {
       CodegenOptions options;
       options.want_asm = true;
       const ObjectCode object = compile({{f}}, target, options);
@@ -122,7 +135,8 @@ TEST(Disassemble, ShowsTheSameLoopsAsAssembly) {
         ASSERT_EQ(got[k].loops.size(), want[k].loops.size()) << text;
         for (size_t l = 0; l < want[k].loops.size(); ++l) {
           const AsmLoop &a = got[k].loops[l], &b = want[k].loops[l];
-          EXPECT_EQ(std::tuple(a.instructions, a.fmas, a.stack_references, a.calls, a.vector_bits), std::tuple(b.instructions, b.fmas, b.stack_references, b.calls, b.vector_bits))
+          EXPECT_EQ(std::tuple(a.instructions, a.fmas, a.stack_references, a.calls, a.vector_bits),
+                    std::tuple(b.instructions, b.fmas, b.stack_references, b.calls, b.vector_bits))
               << text << object.assembly;
         }
       }
@@ -142,10 +156,11 @@ __attribute__((target("avx512f"))) double peak_512() {
   const double start = now();
   asm volatile(
       "mov %0, %%ecx\n1:\n"
-      ".irp r,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n vfmadd231ps %%zmm30, %%zmm31, %%zmm\\r\n .endr\n"
+      ".irp r,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n vfmadd231ps %%zmm30, %%zmm31, %%zmm\\r\n "
+      ".endr\n"
       "dec %%ecx\n jnz 1b\n vzeroupper\n" ::"i"(kTurns)
-      : "rcx", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-        "xmm15", "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23");
+      : "rcx", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+        "xmm12", "xmm13", "xmm14", "xmm15", "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23");
   return kTurns * 24.0 * 32 / (now() - start);
 }
 __attribute__((target("avx2"))) double peak_256() {
@@ -162,10 +177,12 @@ __attribute__((target("avx2"))) double peak_256() {
 
 class MicroKernelRun : public testing::TestWithParam<Tile> {};
 INSTANTIATE_TEST_SUITE_P(Tiles, MicroKernelRun,
-                         testing::Values(Tile{"znver3", 6, 2}, Tile{"znver3", 4, 3}, Tile{"znver4", 14, 2}, Tile{"znver4", 8, 3}, Tile{"host", 6, 2},
-                                         Tile{"host", 14, 2}, Tile{"x86-64", 4, 2}),
+                         testing::Values(Tile{"znver3", 6, 2}, Tile{"znver3", 4, 3}, Tile{"znver4", 14, 2},
+                                         Tile{"znver4", 8, 3}, Tile{"host", 6, 2}, Tile{"host", 14, 2},
+                                         Tile{"x86-64", 4, 2}),
                          [](const auto& info) {
-                           return test_name(info.param.target) + "_" + std::to_string(info.param.rows) + "x" + std::to_string(info.param.vectors);
+                           return test_name(info.param.target) + "_" + std::to_string(info.param.rows) + "x" +
+                                  std::to_string(info.param.vectors);
                          });
 
 TEST_P(MicroKernelRun, MatchesPlainLoopsAndPrintsItsSpeed) {
@@ -183,7 +200,8 @@ TEST_P(MicroKernelRun, MatchesPlainLoopsAndPrintsItsSpeed) {
   constexpr int kPanels = 8;
   const int columns = tile.columns();
   auto array = [](size_t count) {
-    return std::unique_ptr<float, decltype(&std::free)>(static_cast<float*>(std::aligned_alloc(64, (count * 4 + 63) / 64 * 64)), &std::free);
+    return std::unique_ptr<float, decltype(&std::free)>(
+        static_cast<float*>(std::aligned_alloc(64, (count * 4 + 63) / 64 * 64)), &std::free);
   };
   auto a = array(tile.depth * tile.rows), b = array(tile.depth * columns * kPanels), c = array(tile.rows * columns);
   // Small integers: every order of summation is exact.
@@ -200,8 +218,8 @@ TEST_P(MicroKernelRun, MatchesPlainLoopsAndPrintsItsSpeed) {
   }
 #if defined(__x86_64__)
   if (target.vector_bits < 256) return;
-  // Each window is compared with the peak measured just before it, since the clock changes with the machine's load; of these ratios
-  // the median counts.
+  // Each window is compared with the peak measured just before it, since the clock changes with the machine's load; of
+  // these ratios the median counts.
   std::vector<double> ratios;
   double best = 0;
   for (int window = 0; window < 61; ++window) {
@@ -214,9 +232,11 @@ TEST_P(MicroKernelRun, MatchesPlainLoopsAndPrintsItsSpeed) {
     ratios.push_back(rate / peak);
   }
   std::sort(ratios.begin(), ratios.end());
-  std::printf("%s on %s: %.3f of peak (median of 61 windows, quartiles %.3f and %.3f), at most %.1f GFLOP/s; compile %.2f ms, load %.2f ms\n",
-              tile.name().c_str(), GetParam().target, ratios[30], ratios[15], ratios[45], best / 1e9, (compiled - start) * 1e3,
-              (loaded - compiled) * 1e3);
+  std::printf(
+      "%s on %s: %.3f of peak (median of 61 windows, quartiles %.3f and %.3f), at most %.1f GFLOP/s; compile %.2f ms, "
+      "load %.2f ms\n",
+      tile.name().c_str(), GetParam().target, ratios[30], ratios[15], ratios[45], best / 1e9, (compiled - start) * 1e3,
+      (loaded - compiled) * 1e3);
 #endif
 }
 

@@ -1,5 +1,5 @@
-// Random programs: generated code gives what the interpreter gives, bit for bit, on every instruction set of this machine.
-// TENSMITH_RANDOM_PROGRAMS sets how many, TENSMITH_RANDOM_SEED the first.
+// Random programs: generated code gives what the interpreter gives, bit for bit, on every instruction set of this
+// machine. TENSMITH_RANDOM_PROGRAMS sets how many, TENSMITH_RANDOM_SEED the first.
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -29,7 +29,8 @@ class Flatten : public Mutator {
   Stmt mutate(const Stmt& s) override {
     const Stmt changed = mutate_children(s);
     const Store* store = changed.as<Store>();
-    return store ? Store::make(store->buffer, flat(store->buffer, store->indices), store->value, store->predicate) : changed;
+    return store ? Store::make(store->buffer, flat(store->buffer, store->indices), store->value, store->predicate)
+                 : changed;
   }
 
  private:
@@ -50,7 +51,8 @@ int32_t run_in_threads(void*, tensmith_loop_body body, void* closure, int64_t ex
 }
 
 class RandomTest : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Targets, RandomTest, testing::ValuesIn(runnable_targets()), [](const auto& info) { return test_name(info.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, RandomTest, testing::ValuesIn(runnable_targets()),
+                         [](const auto& info) { return test_name(info.param); });
 
 TEST_P(RandomTest, CodeAgreesWithTheInterpreter) {
   const int64_t first = setting("TENSMITH_RANDOM_SEED", 1), count = setting("TENSMITH_RANDOM_PROGRAMS", 25);
@@ -67,11 +69,13 @@ TEST_P(RandomTest, CodeAgreesWithTheInterpreter) {
     std::vector<InterpValue*> expected_buffers, actual_buffers;
     for (InterpValue& value : expected) expected_buffers.push_back(&value);
     for (InterpValue& value : actual) actual_buffers.push_back(&value);
-    const Result<void> reference = interpret(program.function, expected_buffers, program.scalars, InterpFloat::kRounded);
+    const Result<void> reference =
+        interpret(program.function, expected_buffers, program.scalars, InterpFloat::kRounded);
     ASSERT_TRUE(reference.ok()) << "seed " << seed << ": " << reference.failure().message;
     LoopFunction flat = program.function;
     flat.body = Flatten().mutate(flat.body);
-    ASSERT_EQ(run_code(flat, GetParam(), actual_buffers, program.scalars, seed % 2 ? &threads : nullptr, strict), 0) << "seed " << seed;
+    ASSERT_EQ(run_code(flat, GetParam(), actual_buffers, program.scalars, seed % 2 ? &threads : nullptr, strict), 0)
+        << "seed " << seed;
     for (size_t i = 0; i < actual.size(); ++i)
       expect_same(actual[i], expected[i], "seed " + std::to_string(seed) + " " + program.function.buffers[i]->name);
     if (HasFailure()) FAIL() << to_string(program.function);

@@ -40,7 +40,8 @@ uint16_t small_float_bits(DType type, double v) {
 double small_float_value(DType type, uint16_t bits) {
   const int mantissa = type.is_bfloat() ? 7 : 10, bias = type.is_bfloat() ? 127 : 15;
   const int exponent = (bits & 0x7fff) >> mantissa, digits = bits & ((1 << mantissa) - 1);
-  double v = exponent == 0 ? std::ldexp(digits, 1 - bias - mantissa) : std::ldexp(digits + (1 << mantissa), exponent - bias - mantissa);
+  double v = exponent == 0 ? std::ldexp(digits, 1 - bias - mantissa)
+                           : std::ldexp(digits + (1 << mantissa), exponent - bias - mantissa);
   if (exponent == 2 * bias + 1) v = digits ? std::nan("") : HUGE_VAL;
   return bits & 0x8000 ? -v : v;
 }
@@ -76,7 +77,9 @@ void from_bytes(const std::vector<uint8_t>& bytes, InterpValue* value) {
   const DType t = value->dtype;
   for (size_t i = 0; i < count_of(*value); ++i) {
     if (t.is_float()) {
-      value->f[i] = t.bits == 64 ? get<double>(bytes, i) : t.bits == 32 ? get<float>(bytes, i) : small_float_value(t, get<uint16_t>(bytes, i));
+      value->f[i] = t.bits == 64   ? get<double>(bytes, i)
+                    : t.bits == 32 ? get<float>(bytes, i)
+                                   : small_float_value(t, get<uint16_t>(bytes, i));
       continue;
     }
     int64_t v = 0;
@@ -112,14 +115,15 @@ struct AlignedBytes {
   size_t size;
 };
 
-// Pointers and 64-bit integers travel in the same registers and stack slots, so one signature serves any function of up to twelve
-// such arguments on x86-64 and AArch64.
+// Pointers and 64-bit integers travel in the same registers and stack slots, so one signature serves any function of up
+// to twelve such arguments on x86-64 and AArch64.
 int32_t call(void* function, const tensmith_context* ctx, std::vector<int64_t> a) {
   TS_CHECK(a.size() <= 12) << a.size() << " arguments";
   a.resize(12);
   using I = int64_t;
   using Function = int32_t(const tensmith_context*, I, I, I, I, I, I, I, I, I, I, I, I);
-  return reinterpret_cast<Function*>(function)(ctx, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
+  return reinterpret_cast<Function*>(function)(ctx, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+                                               a[11]);
 }
 
 }  // namespace
@@ -136,7 +140,8 @@ int32_t run_code(const LoopProgram& program, const std::string& target, const st
   }
   args.insert(args.end(), scalars.begin(), scalars.end());
   const int32_t result = call(module.find(program.functions.back().name), ctx, args);
-  for (size_t i = 0; i < buffers.size(); ++i) from_bytes({memory[i]->data, memory[i]->data + memory[i]->size}, buffers[i]);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    from_bytes({memory[i]->data, memory[i]->data + memory[i]->size}, buffers[i]);
   return result;
 }
 

@@ -28,11 +28,14 @@ InterpValue int_values(DType type, const std::vector<int64_t>& numbers);
 
 /// Compiles, loads and runs the function on copies of the buffers and writes them back; returns its result.
 int32_t run_code(const LoopFunction& f, const std::string& target, const std::vector<InterpValue*>& buffers,
-                 const std::vector<int64_t>& scalars = {}, const tensmith_context* ctx = nullptr, const CodegenOptions& options = {});
+                 const std::vector<int64_t>& scalars = {}, const tensmith_context* ctx = nullptr,
+                 const CodegenOptions& options = {});
 int32_t run_code(const LoopProgram& program, const std::string& target, const std::vector<InterpValue*>& buffers,
-                 const std::vector<int64_t>& scalars = {}, const tensmith_context* ctx = nullptr, const CodegenOptions& options = {});
+                 const std::vector<int64_t>& scalars = {}, const tensmith_context* ctx = nullptr,
+                 const CodegenOptions& options = {});
 
-/// `out[i] = body(in0[i], in1[i], ...)` over all elements, `lanes` at a time; the number of elements is a multiple of lanes.
+/// `out[i] = body(in0[i], in1[i], ...)` over all elements, `lanes` at a time; the number of elements is a multiple of
+/// lanes.
 InterpValue map_elements(const std::string& target, const std::vector<InterpValue>& inputs, DType out, int lanes,
                          const std::function<Expr(const std::vector<Expr>&)>& body, const CodegenOptions& options = {});
 

@@ -12,13 +12,16 @@ namespace tensmith {
 namespace {
 
 Stmt add_to(const Buffer& b, Expr index, Expr value) { return Store::make(b, {index}, load(b, {index}) + value); }
-Stmt serial(const Var& v, Expr min, Expr extent, Stmt body) { return For::make(v, std::move(min), std::move(extent), ForKind::kSerial, std::move(body)); }
+Stmt serial(const Var& v, Expr min, Expr extent, Stmt body) {
+  return For::make(v, std::move(min), std::move(extent), ForKind::kSerial, std::move(body));
+}
 
 TEST(Loops, ExtentsMayBeSymbolicEmptyAndNegative) {
   Buffer y = make_buffer("y", kInt64, {Expr(2)});
   Var i("i"), n("n"), m("m");
   Stmt body = Block::make({serial(i, m, n, Block::make({add_to(y, Expr(0), Expr(1)), add_to(y, Expr(1), i)})),
-                           serial(i, Expr(0), Expr(0), Store::make(y, {Expr(0)}, Expr(-1))), serial(i, Expr(0), Expr(-3), Store::make(y, {Expr(0)}, Expr(-1)))});
+                           serial(i, Expr(0), Expr(0), Store::make(y, {Expr(0)}, Expr(-1))),
+                           serial(i, Expr(0), Expr(-3), Store::make(y, {Expr(0)}, Expr(-1)))});
   LoopFunction f{"loops", {y}, {m, n}, {y}, body, {}};
   for (auto [start, count] : {std::pair{0, 5}, {-3, 7}, {4, 0}, {4, -2}, {0, 1}}) {
     InterpValue v = int_values(kInt64, {0, 0});
@@ -34,9 +37,11 @@ TEST(Loops, WhileAndIfAndLet) {
   Buffer y = make_buffer("y", kInt64, {Expr(3)});
   Var n("n"), half("half");
   Expr now = load(y, {Expr(2)});
-  Stmt step = If::make(floor_mod(now, Expr(2)) == Expr(0), LetStmt::make(half, floor_div(now, Expr(2)), Store::make(y, {Expr(2)}, half)),
+  Stmt step = If::make(floor_mod(now, Expr(2)) == Expr(0),
+                       LetStmt::make(half, floor_div(now, Expr(2)), Store::make(y, {Expr(2)}, half)),
                        Block::make({Store::make(y, {Expr(2)}, now * 3 + 1), add_to(y, Expr(1), Expr(1))}));
-  Stmt body = Block::make({Store::make(y, {Expr(2)}, n), While::make(now != Expr(1), Block::make({step, add_to(y, Expr(0), Expr(1))}))});
+  Stmt body = Block::make(
+      {Store::make(y, {Expr(2)}, n), While::make(now != Expr(1), Block::make({step, add_to(y, Expr(0), Expr(1))}))});
   InterpValue v = int_values(kInt64, {0, 0, 0});
   ASSERT_EQ(run_code(LoopFunction{"collatz", {y}, {n}, {y}, body, {}}, "host", {&v}, {27}), 0);
   EXPECT_EQ(v.i, (std::vector<int64_t>{111, 41, 1}));
@@ -45,9 +50,11 @@ TEST(Loops, WhileAndIfAndLet) {
 TEST(Asserts, ReturnTheirCodeAndStop) {
   Buffer y = make_buffer("y", kInt32, {Expr(1)}), heap = make_buffer("heap", kInt32, {Expr(1000)});
   Var n("n");
-  Stmt body = Block::make({Assert::make(n < Expr(10), 7, "n is small"), Store::make(y, {Expr(0)}, make_const_int(kInt32, 1)),
-                           Allocate::make(heap, Block::make({Assert::make(n < Expr(5), -3, "n is tiny"), Store::make(heap, {n}, make_const_int(kInt32, 2)),
-                                                             Store::make(y, {Expr(0)}, load(heap, {n}))}))});
+  Stmt body =
+      Block::make({Assert::make(n < Expr(10), 7, "n is small"), Store::make(y, {Expr(0)}, make_const_int(kInt32, 1)),
+                   Allocate::make(heap, Block::make({Assert::make(n < Expr(5), -3, "n is tiny"),
+                                                     Store::make(heap, {n}, make_const_int(kInt32, 2)),
+                                                     Store::make(y, {Expr(0)}, load(heap, {n}))}))});
   LoopFunction f{"check", {y}, {n}, {y}, body, {}};
   for (auto [value, code, left] : {std::tuple{12, 7, 0}, {7, -3, 1}, {2, 0, 2}}) {
     InterpValue v = int_values(kInt32, {0});
@@ -58,11 +65,13 @@ TEST(Asserts, ReturnTheirCodeAndStop) {
 
 TEST(Allocations, StackAndHeapKeepValues) {
   for (Scope scope : {Scope::kStack, Scope::kGlobal}) {
-    Buffer x = make_buffer("x", kFloat32, {Expr(64)}), y = make_buffer("y", kFloat32, {Expr(64)}), t = make_buffer("t", kFloat32, {Expr(64)}, scope);
+    Buffer x = make_buffer("x", kFloat32, {Expr(64)}), y = make_buffer("y", kFloat32, {Expr(64)}),
+           t = make_buffer("t", kFloat32, {Expr(64)}, scope);
     Var i("i"), j("j"), k("k");
     Stmt fill = serial(i, Expr(0), Expr(64), Store::make(t, {i}, load(x, {i}) * make_const(kFloat32, 2)));
     Stmt use = serial(j, Expr(0), Expr(64), Store::make(y, {j}, load(y, {j}) + load(t, {Expr(63) - j})));
-    LoopFunction f{"temp", {x, y}, {}, {y}, serial(k, Expr(0), Expr(3), Allocate::make(t, Block::make({fill, use}))), {}};
+    LoopFunction f{"temp", {x, y}, {}, {y}, serial(k, Expr(0), Expr(3), Allocate::make(t, Block::make({fill, use}))),
+                   {}};
     std::vector<double> numbers, want;
     for (int n = 0; n < 64; ++n) numbers.push_back(n), want.push_back(6 * (63 - n));
     InterpValue vx = values(kFloat32, numbers), vy = make_interp_value(kFloat32, 64);
@@ -103,24 +112,39 @@ TEST(Allocations, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error_of(many(true)), "stack-too-large");
   EXPECT_EQ(error_of(many(false)), "none");
   Var i("i");
-  LoopFunction vectorized{"f", {y}, {}, {y}, For::make(i, Expr(0), Expr(4), ForKind::kVectorized, Store::make(y, {Expr(0)}, load(y, {Expr(0)}))), {}};
+  LoopFunction vectorized{
+      "f",
+      {y},
+      {},
+      {y},
+      For::make(i, Expr(0), Expr(4), ForKind::kVectorized, Store::make(y, {Expr(0)}, load(y, {Expr(0)}))),
+      {}};
   EXPECT_EQ(error_of(vectorized), "internal-error");
 }
 
 TEST(Calls, KernelsOfTheProgramAndCFunctions) {
   Buffer x = make_buffer("x", kFloat32, {Expr(8)}), y = make_buffer("y", kFloat32, {Expr(8)});
   Var i("i"), n("n"), scale("scale", kFloat32);
-  LoopFunction kernel{"scale_by", {x, y}, {n, scale}, {y},
-                      Block::make({Assert::make(n <= Expr(8), 42, "n fits"), serial(i, Expr(0), n, Store::make(y, {i}, load(x, {i}) * scale))}), {}};
+  LoopFunction kernel{"scale_by",
+                      {x, y},
+                      {n, scale},
+                      {y},
+                      Block::make({Assert::make(n <= Expr(8), 42, "n fits"),
+                                   serial(i, Expr(0), n, Store::make(y, {i}, load(x, {i}) * scale))}),
+                      {}};
   Buffer arena = make_buffer("arena", kFloat32, {Expr(24)});
   Var count("count");
-  auto address = [&](int64_t offset) { return Call::make(kHandle, Intrinsic::kAddressOf, {load(arena, {Expr(offset)})}); };
+  auto address = [&](int64_t offset) {
+    return Call::make(kHandle, Intrinsic::kAddressOf, {load(arena, {Expr(offset)})});
+  };
   auto run = [&](int64_t from, int64_t to, double factor) {
-    return Evaluate::make(Call::make_extern(kInt32, "scale_by", {address(from), address(to), count, make_const(kFloat32, factor)}));
+    return Evaluate::make(
+        Call::make_extern(kInt32, "scale_by", {address(from), address(to), count, make_const(kFloat32, factor)}));
   };
   Stmt copy = Evaluate::make(Call::make_extern(kHandle, "memcpy", {address(16), address(8), Expr(32)}));
   Expr power = Call::make_extern(kFloat32, "powf", {load(arena, {Expr(16)}), make_const(kFloat32, 2)});
-  LoopFunction host{"host", {arena}, {count}, {arena}, Block::make({run(0, 8, 3), copy, Store::make(arena, {Expr(0)}, power)}), {}};
+  LoopFunction host{
+      "host", {arena}, {count}, {arena}, Block::make({run(0, 8, 3), copy, Store::make(arena, {Expr(0)}, power)}), {}};
   LoopProgram program{{kernel, host}};
   std::vector<double> numbers(24);
   for (int k = 0; k < 8; ++k) numbers[k] = k + 1;
@@ -143,10 +167,12 @@ TEST(Calls, ScalarsOfAllTypesArrive) {
   std::vector<Stmt> body;
   int at = 0;
   for (const Var& v : {b, i8, f64, h}) body.push_back(Store::make(y, {Expr(at++)}, cast(kFloat64, v)));
-  const ObjectCode object = compile({{LoopFunction{"scalars", {y}, {b, i8, f64, h}, {y}, Block::make(body), {}}}}, Target::host());
+  const ObjectCode object =
+      compile({{LoopFunction{"scalars", {y}, {b, i8, f64, h}, {y}, Block::make(body), {}}}}, Target::host());
   const JitModule module = JitModule::load(std::span(&object, 1));
   alignas(64) double out[4];
-  module.function<int32_t(const tensmith_context*, double*, bool, int8_t, double, uint16_t)>("scalars")(nullptr, out, true, -5, 2.5, 0x3e00);
+  module.function<int32_t(const tensmith_context*, double*, bool, int8_t, double, uint16_t)>("scalars")(
+      nullptr, out, true, -5, 2.5, 0x3e00);
   EXPECT_EQ(out[0], 1);
   EXPECT_EQ(out[1], -5);
   EXPECT_EQ(out[2], 2.5);
@@ -164,7 +190,8 @@ struct TestPool {
     std::vector<std::thread> threads;
     std::vector<int32_t> results(pool->parts);
     for (int t = 0; t < pool->parts; ++t)
-      threads.emplace_back([&, t] { results[t] = body(closure, extent * t / pool->parts, extent * (t + 1) / pool->parts, t); });
+      threads.emplace_back(
+          [&, t] { results[t] = body(closure, extent * t / pool->parts, extent * (t + 1) / pool->parts, t); });
     for (std::thread& thread : threads) thread.join();
     --pool->inside;
     for (int32_t result : results)
@@ -175,16 +202,24 @@ struct TestPool {
 };
 
 LoopFunction parallel_function() {
-  // y[i][j] = x[j] * i + offset, thread numbers in who[i]; the inner parallel loop must run serially, stack memory per thread.
-  Buffer x = make_buffer("x", kFloat32, {Expr(16)}), y = make_buffer("y", kFloat32, {Expr(160)}), who = make_buffer("who", kInt64, {Expr(10)});
+  // y[i][j] = x[j] * i + offset, thread numbers in who[i]; the inner parallel loop must run serially, stack memory per
+  // thread.
+  Buffer x = make_buffer("x", kFloat32, {Expr(16)}), y = make_buffer("y", kFloat32, {Expr(160)}),
+         who = make_buffer("who", kInt64, {Expr(10)});
   Buffer t = make_buffer("t", kFloat32, {Expr(16)}, Scope::kStack);
   Var i("i"), j("j"), k("k"), offset("offset"), start("start");
-  Stmt fill = For::make(j, Expr(0), Expr(16), ForKind::kParallel, Store::make(t, {j}, load(x, {j}) * cast(kFloat32, i)));
+  Stmt fill =
+      For::make(j, Expr(0), Expr(16), ForKind::kParallel, Store::make(t, {j}, load(x, {j}) * cast(kFloat32, i)));
   Stmt use = serial(k, Expr(0), Expr(16), Store::make(y, {i * 16 + k}, load(t, {k}) + cast(kFloat32, offset)));
   Stmt mark = Store::make(who, {i}, Call::make_extern(kInt64, "tensmith_thread_index", {}));
   Stmt check = Assert::make(i < Expr(9) || offset < Expr(100), 5, "no failure asked for");
   Stmt body = Block::make({check, mark, Allocate::make(t, Block::make({fill, use}))});
-  return {"rows", {x, y, who}, {offset}, {y, who}, LetStmt::make(start, Expr(1), For::make(i, start - 1, Expr(10), ForKind::kParallel, body)), {}};
+  return {"rows",
+          {x, y, who},
+          {offset},
+          {y, who},
+          LetStmt::make(start, Expr(1), For::make(i, start - 1, Expr(10), ForKind::kParallel, body)),
+          {}};
 }
 
 TEST(Parallel, RunsOnPoolAndSerially) {
@@ -195,7 +230,8 @@ TEST(Parallel, RunsOnPoolAndSerially) {
     for (int n = 0; n < 16; ++n) numbers.push_back(n - 3);
     for (int i = 0; i < 10; ++i)
       for (int j = 0; j < 16; ++j) want.push_back((j - 3) * i + 4);
-    InterpValue x = values(kFloat32, numbers), y = make_interp_value(kFloat32, 160), who = make_interp_value(kInt64, 10);
+    InterpValue x = values(kFloat32, numbers), y = make_interp_value(kFloat32, 160),
+                who = make_interp_value(kInt64, 10);
     ASSERT_EQ(run_code(parallel_function(), "host", {&x, &y, &who}, {4}, threads ? &context : nullptr), 0);
     expect_equal(y, values(kFloat32, want), threads ? "pool" : "serial");
     EXPECT_EQ(pool.regions, threads ? 1 : 0);
@@ -211,7 +247,8 @@ TEST(Parallel, ContextWithoutThreadsRunsSerially) {
   one.num_threads = 1;
   no_pool.pool = nullptr;
   for (const tensmith_context* context : {&one, &no_pool}) {
-    InterpValue x = make_interp_value(kFloat32, 16), y = make_interp_value(kFloat32, 160), who = make_interp_value(kInt64, 10);
+    InterpValue x = make_interp_value(kFloat32, 16), y = make_interp_value(kFloat32, 160),
+                who = make_interp_value(kInt64, 10);
     EXPECT_EQ(run_code(parallel_function(), "host", {&x, &y, &who}, {4}, context), 0);
     EXPECT_EQ(pool.regions, 0);
     EXPECT_EQ(y.f[159], 4);
@@ -222,10 +259,17 @@ TEST(Parallel, CalledKernelsGetNoContextInside) {
   Buffer y = make_buffer("y", kInt64, {Expr(6)});
   Var i("i"), j("j"), row("row");
   auto threads = [] { return Call::make_extern(kInt64, "tensmith_num_threads", {}); };
-  LoopFunction kernel{"kernel", {y}, {row}, {y}, For::make(j, Expr(0), Expr(2), ForKind::kParallel, Store::make(y, {row * 2 + j}, row + threads())), {}};
+  LoopFunction kernel{
+      "kernel",
+      {y},
+      {row},
+      {y},
+      For::make(j, Expr(0), Expr(2), ForKind::kParallel, Store::make(y, {row * 2 + j}, row + threads())),
+      {}};
   Expr address = Call::make(kHandle, Intrinsic::kAddressOf, {load(y, {Expr(0)})});
   Stmt call = Evaluate::make(Call::make_extern(kInt32, "kernel", {address, i}));
-  Stmt body = Block::make({For::make(i, Expr(0), Expr(2), ForKind::kParallel, call), Store::make(y, {Expr(5)}, threads())});
+  Stmt body =
+      Block::make({For::make(i, Expr(0), Expr(2), ForKind::kParallel, call), Store::make(y, {Expr(5)}, threads())});
   LoopProgram program{{kernel, LoopFunction{"main", {y}, {}, {y}, body, {}}}};
   TestPool pool;
   const tensmith_context context = pool.context();
@@ -237,14 +281,19 @@ TEST(Parallel, CalledKernelsGetNoContextInside) {
 
 TEST(Context, ObserverSeesKernels) {
   Buffer y = make_buffer("y", kInt64, {Expr(1)});
-  auto tell = [](int64_t index, int64_t end) { return Evaluate::make(Call::make_extern(kInt32, "tensmith_on_kernel", {Expr(index), Expr(end)})); };
-  LoopFunction f{"main", {y}, {}, {y}, Block::make({tell(3, 0), Store::make(y, {Expr(0)}, Expr(1)), tell(3, 1), tell(4, 0)}), {}};
+  auto tell = [](int64_t index, int64_t end) {
+    return Evaluate::make(Call::make_extern(kInt32, "tensmith_on_kernel", {Expr(index), Expr(end)}));
+  };
+  LoopFunction f{
+      "main", {y}, {}, {y}, Block::make({tell(3, 0), Store::make(y, {Expr(0)}, Expr(1)), tell(3, 1), tell(4, 0)}), {}};
   std::vector<std::pair<int, int>> seen;
   tensmith_context context = {sizeof(tensmith_context), 1, nullptr, nullptr, nullptr, &seen};
   InterpValue v = make_interp_value(kInt64, 1);
   ASSERT_EQ(run_code(f, "host", {&v}, {}, &context), 0);
   EXPECT_TRUE(seen.empty());
-  context.on_kernel = [](void* user, int32_t index, int32_t end) { static_cast<std::vector<std::pair<int, int>>*>(user)->emplace_back(index, end); };
+  context.on_kernel = [](void* user, int32_t index, int32_t end) {
+    static_cast<std::vector<std::pair<int, int>>*>(user)->emplace_back(index, end);
+  };
   ASSERT_EQ(run_code(f, "host", {&v}, {}, &context), 0);
   EXPECT_EQ(seen, (std::vector<std::pair<int, int>>{{3, 0}, {3, 1}, {4, 0}}));
 }
@@ -271,8 +320,10 @@ TEST(Compile, PartsCallEachOther) {
     program.functions.push_back({"add_" + std::to_string(k), {y}, {}, {y}, add_to(y, Expr(0), Expr(1 << k)), {}});
     calls.push_back(Evaluate::make(Call::make_extern(kInt32, program.functions.back().name, {address})));
   }
-  program.functions.insert(program.functions.begin(), {"main", {y}, {}, {y}, Block::make(calls), {}});  // callers before callees too
-  const std::vector<ObjectCode> one = compile_parts(program, Target::host(), {}, 1), three = compile_parts(program, Target::host(), {}, 3);
+  program.functions.insert(program.functions.begin(),
+                           {"main", {y}, {}, {y}, Block::make(calls), {}});  // callers before callees too
+  const std::vector<ObjectCode> one = compile_parts(program, Target::host(), {}, 1),
+                                three = compile_parts(program, Target::host(), {}, 3);
   ASSERT_EQ(one.size(), 6u);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_EQ(one[i].bytes, three[i].bytes);
   const JitModule module = JitModule::load(three);
@@ -296,7 +347,8 @@ TEST(Jit, NamesKernelsForPerf) {
   unlink(path.c_str());
   ASSERT_TRUE(text.ok());
   char address[32];
-  std::snprintf(address, sizeof address, "%llx ", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(module.find("rows"))));
+  std::snprintf(address, sizeof address, "%llx ",
+                static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(module.find("rows"))));
   EXPECT_NE(text->find(address), std::string::npos) << *text;
   EXPECT_NE(text->find(" rows\n"), std::string::npos) << *text;
   EXPECT_NE(text->find(" rows_i\n"), std::string::npos) << "the body of the parallel loop: " << *text;
@@ -305,7 +357,9 @@ TEST(Jit, NamesKernelsForPerf) {
 TEST(Jit, NamesWhatIsMissing) {
   Buffer y = make_buffer("y", kFloat32, {Expr(1)});
   auto calls = [&](const char* symbol) {
-    return compile({{LoopFunction{"f", {y}, {}, {y}, Store::make(y, {Expr(0)}, Call::make_extern(kFloat32, symbol, {})), {}}}}, Target::host());
+    return compile(
+        {{LoopFunction{"f", {y}, {}, {y}, Store::make(y, {Expr(0)}, Call::make_extern(kFloat32, symbol, {})), {}}}},
+        Target::host());
   };
   const ObjectCode system = calls("system");
   try {
@@ -321,7 +375,9 @@ TEST(Jit, NamesWhatIsMissing) {
   EXPECT_EQ(module.function<int32_t(const tensmith_context*, float*)>("f")(nullptr, &out), 0);
   EXPECT_EQ(out, 42);
   EXPECT_EQ(module.find("g"), nullptr);
-  const ObjectCode foreign = compile({{LoopFunction{"f", {y}, {}, {y}, Store::make(y, {Expr(0)}, make_const(kFloat32, 1)), {}}}}, Target::parse("aarch64").value());
+  const ObjectCode foreign =
+      compile({{LoopFunction{"f", {y}, {}, {y}, Store::make(y, {Expr(0)}, make_const(kFloat32, 1)), {}}}},
+              Target::parse("aarch64").value());
   EXPECT_THROW(JitModule::load(std::span(&foreign, 1)), TargetError);
   ObjectCode broken = system;
   broken.bytes.resize(100);

@@ -1,5 +1,5 @@
-/// Assembly as LLVM 19 printed it, for asm_guard_test: register tiles of one generator for several targets, good and bad.
-/// Directives without a meaning there are left out, and so is what lies before and behind the loops.
+/// Assembly as LLVM 19 printed it, for asm_guard_test: register tiles of one generator for several targets, good and
+/// bad. Directives without a meaning there are left out, and so is what lies before and behind the loops.
 #pragma once
 
 namespace tensmith::snippets {

@@ -1,8 +1,8 @@
 // Sizes that models compute: shapes taken apart, scaled in floating point and put together again, must stay known.
 #include <gtest/gtest.h>
 
-#include "graph/ops/sample.h"
 #include "graph/op_def.h"
+#include "graph/ops/sample.h"
 
 namespace tensmith::graph {
 namespace {
@@ -44,8 +44,8 @@ TEST_F(KnownElements, FollowWholeScalesOfOpenSizes) {
   const Value shape = add("Shape", {input(kFloat32, {1, 3, editor_.dim("h"), editor_.dim("w")})});
   const Value size = add("Cast", {add("Slice", {shape, ints({2}), ints({4})})}, attrs({{"to", AttrValue(kFloat32)}}));
   const Value doubled = add("Floor", {add("Mul", {size, floats({2})})});
-  const Value sizes = add("Concat", {ints({1, 3}), add("Cast", {doubled}, attrs({{"to", AttrValue(kInt64)}}))},
-                          attrs({{"axis", 0}}));
+  const Value sizes =
+      add("Concat", {ints({1, 3}), add("Cast", {doubled}, attrs({{"to", AttrValue(kInt64)}}))}, attrs({{"axis", 0}}));
   EXPECT_EQ(elements(sizes), "1, 3, h * 2, w * 2");
   const Value resized = add("Resize", {Value{graph_.inputs[0], 0}, {}, {}, sizes}, attrs({{"mode", "nearest"}}));
   EXPECT_EQ(to_string(graph_.type(resized)), "f32[1, 3, h * 2, w * 2]");

@@ -31,10 +31,8 @@ RefTensor make_data(const OpSample::Input& input, std::mt19937& random) {
   std::uniform_real_distribution<double> uniform(input.low, input.high);
   for (int64_t k = 0; k < tensor.num_elements(); ++k) {
     const double value = input.values.empty() ? uniform(random) : input.values.at(static_cast<size_t>(k));
-    if (tensor.is_float())
-      tensor.f[static_cast<size_t>(k)] = value;
-    else
-      tensor.set(k, input.values.empty() ? std::floor(value + 0.5) : value);
+    if (tensor.is_float()) tensor.f[static_cast<size_t>(k)] = value;
+    else tensor.set(k, input.values.empty() ? std::floor(value + 0.5) : value);
   }
   round_to_dtype(tensor);
   return tensor;

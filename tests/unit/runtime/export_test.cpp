@@ -414,7 +414,12 @@ TEST(ElfRename, BadObjectsAndCollisions) {
   EXPECT_EQ(rename_symbols(object, {{"tensmith_support_create", "x"}, {"tensmith_support_destroy", "x"}}).failure().id,
             "name-collision");
   EXPECT_EQ(rename_symbols("", {}).failure().id, "bad-object");
-  EXPECT_EQ(rename_symbols("\x7f" "ELF and then nothing", {}).failure().id, "bad-object");
+  EXPECT_EQ(rename_symbols("\x7f"
+                           "ELF and then nothing",
+                           {})
+                .failure()
+                .id,
+            "bad-object");
   // Cut or damaged anywhere in the headers: an error or a result, never a crash.
   for (size_t at = 0; at < 64; ++at) {
     std::string damaged = object;

@@ -14,8 +14,8 @@
 namespace tensmith {
 namespace {
 
-const DType kAll[] = {kBool,   kInt8,    kInt16,   kInt32,   kInt64,   kUInt8,   kUInt16,
-                      kUInt32, kUInt64,  kFloat16, kFloat32, kFloat64, kBFloat16};
+const DType kAll[] = {kBool,   kInt8,   kInt16,   kInt32,   kInt64,   kUInt8,   kUInt16,
+                      kUInt32, kUInt64, kFloat16, kFloat32, kFloat64, kBFloat16};
 
 std::string bytes_of(const HostTensor& t) {
   return std::string(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes()));

@@ -69,7 +69,8 @@ InterpValue poison(DType dtype, int64_t count) {
 }
 
 /// Copies between a row-major tensor and its physical form.
-void transfer(const Layout& layout, const std::vector<int64_t>& shape, InterpValue& logical, InterpValue& physical, bool pack) {
+void transfer(const Layout& layout, const std::vector<int64_t>& shape, InterpValue& logical, InterpValue& physical,
+              bool pack) {
   const std::vector<int64_t> physical_shape = layout.physical_shape(shape);
   std::vector<int64_t> index(shape.size());
   for (int64_t k = 0; k < product(shape); ++k) {
@@ -87,11 +88,13 @@ void transfer(const Layout& layout, const std::vector<int64_t>& shape, InterpVal
   }
 }
 
-std::optional<std::string> compare(const InterpValue& actual, const InterpValue& expected, double tolerance, const std::string& name) {
+std::optional<std::string> compare(const InterpValue& actual, const InterpValue& expected, double tolerance,
+                                   const std::string& name) {
   std::ostringstream text;
   for (size_t k = 0; k < expected.f.size(); ++k) {
     const double a = actual.f[k], e = expected.f[k];
-    if (a == e || (std::isnan(a) && std::isnan(e)) || std::fabs(a - e) <= tolerance * std::max(1.0, std::fabs(e))) continue;
+    if (a == e || (std::isnan(a) && std::isnan(e)) || std::fabs(a - e) <= tolerance * std::max(1.0, std::fabs(e)))
+      continue;
     text << name << "[" << k << "]: expected " << e << ", got " << a;
     return text.str();
   }
@@ -110,7 +113,8 @@ LoopFunction backwards(LoopFunction function) {
     if (!loop || loop->for_kind != ForKind::kParallel) return s;
     const Var var(loop->var.name());
     return For::make(var, loop->min, loop->extent, ForKind::kSerial,
-                     substitute(loop->body, {{loop->var.get(), loop->min + loop->min + loop->extent - 1 - var}}), loop->attrs);
+                     substitute(loop->body, {{loop->var.get(), loop->min + loop->min + loop->extent - 1 - var}}),
+                     loop->attrs);
   });
   return function;
 }
@@ -119,7 +123,8 @@ constexpr int64_t kMaxSteps = 200'000'000;
 
 }  // namespace
 
-std::optional<std::string> difference(const Schedule& schedule, const std::vector<int64_t>& dims, const RunOptions& options) {
+std::optional<std::string> difference(const Schedule& schedule, const std::vector<int64_t>& dims,
+                                      const RunOptions& options) {
   const Workload& workload = schedule.workload();
   LowerOptions lower_options;
   std::string malformed;
@@ -149,7 +154,9 @@ std::optional<std::string> difference(const Schedule& schedule, const std::vecto
   for (size_t k = 0; k < kernel.function.buffers.size(); ++k) {
     const Buffer& buffer = kernel.function.buffers[k];
     memory.push_back(poison(buffer->dtype, product(shape_of(buffer, workload, dims))));
-    if (k < inputs.size()) transfer(kernel.input_layouts[k], shape_of(workload.inputs[k].buffer(), workload, dims), inputs[k], memory[k], /*pack=*/true);
+    if (k < inputs.size())
+      transfer(kernel.input_layouts[k], shape_of(workload.inputs[k].buffer(), workload, dims), inputs[k], memory[k],
+               /*pack=*/true);
   }
   enum How { kForwards, kBackwards, kCode };
   const auto run = [&](How way) -> std::optional<std::string> {
@@ -158,14 +165,20 @@ std::optional<std::string> difference(const Schedule& schedule, const std::vecto
     for (InterpValue& value : buffers) arguments.push_back(&value);
     const std::string how = way == kCode ? "code: " : way == kBackwards ? "loops backwards: " : "loops: ";
     if (way == kCode) {
-      if (const int32_t result = run_code(kernel.function, "host", arguments, dims); result != 0) return how + "returned " + std::to_string(result);
-    } else if (const Result<void> done = interpret(way == kBackwards ? backwards(kernel.function) : kernel.function, arguments, dims, InterpFloat::kExact, kMaxSteps); !done) {
+      if (const int32_t result = run_code(kernel.function, "host", arguments, dims); result != 0)
+        return how + "returned " + std::to_string(result);
+    } else if (const Result<void> done = interpret(way == kBackwards ? backwards(kernel.function) : kernel.function,
+                                                   arguments, dims, InterpFloat::kExact, kMaxSteps);
+               !done) {
       return how + done.failure().message;
     }
     for (size_t k = 0; k < expected.size(); ++k) {
-      InterpValue actual = make_interp_value(expected[k].dtype, static_cast<int64_t>(expected[k].f.size() + expected[k].i.size()));
-      transfer(kernel.output_layouts[k], shape_of(workload.outputs[k].buffer(), workload, dims), actual, buffers[inputs.size() + k], /*pack=*/false);
-      if (auto wrong = compare(actual, expected[k], way == kCode ? 2e-4 : 1e-9, workload.outputs[k].buffer()->name)) return how + *wrong;
+      InterpValue actual =
+          make_interp_value(expected[k].dtype, static_cast<int64_t>(expected[k].f.size() + expected[k].i.size()));
+      transfer(kernel.output_layouts[k], shape_of(workload.outputs[k].buffer(), workload, dims), actual,
+               buffers[inputs.size() + k], /*pack=*/false);
+      if (auto wrong = compare(actual, expected[k], way == kCode ? 2e-4 : 1e-9, workload.outputs[k].buffer()->name))
+        return how + *wrong;
     }
     return {};
   };
@@ -182,7 +195,8 @@ void expect_correct(const SizedWorkload& sized, const std::vector<std::string>& 
     const Schedule schedule = make_schedule(sized.workload, steps);
     RunOptions options;
     options.code = true;
-    if (auto wrong = difference(schedule, sized.dims, options)) ADD_FAILURE() << *wrong << "\n" << text << lowered_text(schedule, "loop_nests");
+    if (auto wrong = difference(schedule, sized.dims, options))
+      ADD_FAILURE() << *wrong << "\n" << text << lowered_text(schedule, "loop_nests");
   } catch (const Error& error) {
     ADD_FAILURE() << error.what() << "\n" << text;
   }

@@ -26,7 +26,8 @@ std::vector<std::string> register_tile(int rows) {
 }
 
 TEST(WorkedExampleTest, RegisterTileWithEpilogue) {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{7, 19, 23}, {1, 1, 1}, {6, 16, 8}, {13, 33, 5}, {5, 40, 1}, {12, 17, 9}}) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{7, 19, 23}, {1, 1, 1}, {6, 16, 8}, {13, 33, 5}, {5, 40, 1}, {12, 17, 9}}) {
     SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
     expect_correct({dense_workload(m, n, k), {}}, register_tile(6));
   }
@@ -55,7 +56,10 @@ TEST(WorkedExampleTest, BlockedConvolution) {
       "unroll stage=Y loop=xi",
       "vectorize stage=Y loop=oi",
   };
-  for (const ConvShape& shape : {ConvShape{1, 3, 7, 9, 8, 3, 1, 1}, {2, 2, 6, 5, 16, 3, 2, 1}, {1, 1, 8, 8, 8, 1, 1, 0}, {1, 2, 5, 4, 8, 5, 1, 2}}) {
+  for (const ConvShape& shape : {ConvShape{1, 3, 7, 9, 8, 3, 1, 1},
+                                 {2, 2, 6, 5, 16, 3, 2, 1},
+                                 {1, 1, 8, 8, 8, 1, 1, 0},
+                                 {1, 2, 5, 4, 8, 5, 1, 2}}) {
     SCOPED_TRACE(testing::Message() << shape.h << " x " << shape.w << ", kernel " << shape.kernel);
     expect_correct({conv_workload(shape), {}}, steps);
   }
@@ -80,7 +84,8 @@ TEST(WorkedExampleTest, ExpandDepthwiseProjectByRows) {
     expect_correct({expand_depthwise_project_workload(3, 6, 5, h, w), {}}, steps);
   }
   // Four rows of O need four of D and six of E: two are computed twice a step.
-  const Schedule schedule = make_schedule(expand_depthwise_project_workload(3, 6, 5, 16, 8), {steps.begin(), steps.begin() + 7});
+  const Schedule schedule =
+      make_schedule(expand_depthwise_project_workload(3, 6, 5, 16, 8), {steps.begin(), steps.begin() + 7});
   const std::string loops = lowered_text(schedule, "loop_nests");
   EXPECT_NE(loops.find("alloc D: f32[6, 4, 8] stack"), std::string::npos) << loops;
   EXPECT_NE(loops.find("alloc E: f32[6, 6, 8] stack"), std::string::npos) << loops;
@@ -88,13 +93,24 @@ TEST(WorkedExampleTest, ExpandDepthwiseProjectByRows) {
 
 TEST(WorkedExampleTest, SoftmaxInOneKernel) {
   const std::vector<std::string> steps = {
-      "split stage=m loop=r0 factor=8 outer=mo inner=mi tail=peel", "rfactor stage=m loop=mi name=mp",
-      "split stage=s loop=r0 factor=8 outer=so inner=si tail=peel", "rfactor stage=s loop=si name=sp",
-      "compute_at stage=s consumer=Y at=i0", "compute_at stage=sp consumer=Y at=i0", "compute_at stage=e consumer=Y at=i0",
-      "compute_at stage=m consumer=Y at=i0", "compute_at stage=mp consumer=Y at=i0",
-      "vectorize stage=mp loop=mi", "vectorize stage=sp loop=si", "vectorize stage=m loop=mi", "vectorize stage=s loop=si",
-      "split stage=e loop=i1 factor=8 outer=eo inner=ei tail=peel", "vectorize stage=e loop=ei",
-      "split stage=Y loop=i1 factor=8 outer=yo inner=yi tail=peel", "vectorize stage=Y loop=yi", "parallel stage=Y loop=i0",
+      "split stage=m loop=r0 factor=8 outer=mo inner=mi tail=peel",
+      "rfactor stage=m loop=mi name=mp",
+      "split stage=s loop=r0 factor=8 outer=so inner=si tail=peel",
+      "rfactor stage=s loop=si name=sp",
+      "compute_at stage=s consumer=Y at=i0",
+      "compute_at stage=sp consumer=Y at=i0",
+      "compute_at stage=e consumer=Y at=i0",
+      "compute_at stage=m consumer=Y at=i0",
+      "compute_at stage=mp consumer=Y at=i0",
+      "vectorize stage=mp loop=mi",
+      "vectorize stage=sp loop=si",
+      "vectorize stage=m loop=mi",
+      "vectorize stage=s loop=si",
+      "split stage=e loop=i1 factor=8 outer=eo inner=ei tail=peel",
+      "vectorize stage=e loop=ei",
+      "split stage=Y loop=i1 factor=8 outer=yo inner=yi tail=peel",
+      "vectorize stage=Y loop=yi",
+      "parallel stage=Y loop=i0",
   };
   for (const int64_t columns : {1, 7, 8, 13, 16, 33}) {
     SCOPED_TRACE(columns);

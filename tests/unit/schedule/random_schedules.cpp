@@ -50,13 +50,15 @@ class WorkloadMaker {
     // Another stage as an output beside the last one; it may be read by others.
     if (rng_.chance(0.25)) {
       const Value& other = pick(values_, rng_);
-      const bool taken = std::any_of(outputs.begin(), outputs.end(), [&](const Tensor& t) { return t.stage().same_as(other.tensor.stage()); });
+      const bool taken = std::any_of(outputs.begin(), outputs.end(),
+                                     [&](const Tensor& t) { return t.stage().same_as(other.tensor.stage()); });
       if (!taken && other.tensor.stage()->stage_kind == StageKind::kCompute) outputs.push_back(other.tensor);
     }
     Workload workload = make_workload("random", inputs_, outputs);
     std::vector<int64_t> dims;
     for (const Var& dim : workload.dims) {
-      const auto known = std::find_if(dims_.begin(), dims_.end(), [&](const auto& pair) { return pair.first.get() == dim.get(); });
+      const auto known =
+          std::find_if(dims_.begin(), dims_.end(), [&](const auto& pair) { return pair.first.get() == dim.get(); });
       TS_CHECK(known != dims_.end());
       dims.push_back(known->second);
     }
@@ -82,7 +84,8 @@ class WorkloadMaker {
 
   static std::vector<Tensor> outputs_of(const Value& value) {
     std::vector<Tensor> all;
-    for (size_t o = 0; o < value.tensor.stage()->outputs.size(); ++o) all.emplace_back(value.tensor.stage(), static_cast<int>(o));
+    for (size_t o = 0; o < value.tensor.stage()->outputs.size(); ++o)
+      all.emplace_back(value.tensor.stage(), static_cast<int>(o));
     return all;
   }
 
@@ -223,11 +226,18 @@ class WorkloadMaker {
       return index;
     };
     const uint64_t kind = rng_.below(4);
-    Reduction reduction{extents, [&](const Indices& i, const Indices& r) { return std::vector<Expr>{kind == 3 ? t(at(i, r)) * f32(0.5) + f32(0.75) : t(at(i, r))}; },
-                        kind == 0 ? max_reducer(kFloat32) : kind == 1 ? min_reducer(kFloat32) : sum_reducer(kFloat32)};
+    Reduction reduction{extents,
+                        [&](const Indices& i, const Indices& r) {
+                          return std::vector<Expr>{kind == 3 ? t(at(i, r)) * f32(0.5) + f32(0.75) : t(at(i, r))};
+                        },
+                        kind == 0   ? max_reducer(kFloat32)
+                        : kind == 1 ? min_reducer(kFloat32)
+                                    : sum_reducer(kFloat32)};
     switch (rng_.below(4)) {
       case 0: reduction.where = [](const Indices& i, const Indices& r) { return r[0] <= i[0]; }; break;
-      case 1: reduction.where = [](const Indices& i, const Indices& r) { return floor_mod(r[0] + i[0], Expr(2)) == 0; }; break;
+      case 1:
+        reduction.where = [](const Indices& i, const Indices& r) { return floor_mod(r[0] + i[0], Expr(2)) == 0; };
+        break;
       default: break;
     }
     if (rng_.chance(0.4)) {
@@ -282,7 +292,9 @@ class WorkloadMaker {
 
   void two_outputs(const Value& in) {
     const Tensor t = in.tensor;
-    const std::vector<Tensor> both = compute_multi(name("two"), t.shape(), [&](const Indices& i) { return std::vector<Expr>{t(i) + f32(1), t(i) * f32(2)}; });
+    const std::vector<Tensor> both = compute_multi(name("two"), t.shape(), [&](const Indices& i) {
+      return std::vector<Expr>{t(i) + f32(1), t(i) * f32(2)};
+    });
     add(pick(both, rng_), in.sizes);
   }
 
@@ -297,12 +309,15 @@ class WorkloadMaker {
     };
     if (rng_.chance(0.5)) {
       const auto body = [&](const Indices& i, const Indices& r) { return std::vector<Expr>{t(at(i, r)), r[0]}; };
-      const std::vector<Tensor> best = reduce_multi(name("best"), shape, {{t.shape().back()}, body, arg_max_reducer(kFloat32, kInt64, rng_.chance(0.5))});
+      const std::vector<Tensor> best = reduce_multi(
+          name("best"), shape, {{t.shape().back()}, body, arg_max_reducer(kFloat32, kInt64, rng_.chance(0.5))});
       return add(best[0], sizes, in.sizes.back());
     }
     const Var a("a", kFloat32), b("b", kFloat32), c("c", kFloat32), d("d", kFloat32);
     const Reducer pair{"pair_sum", {a, b}, {c, d}, {Expr(a) + Expr(c), Expr(b) + Expr(d)}, {f32(0), f32(0)}};
-    const auto body = [&](const Indices& i, const Indices& r) { return std::vector<Expr>{t(at(i, r)), t(at(i, r)) * t(at(i, r))}; };
+    const auto body = [&](const Indices& i, const Indices& r) {
+      return std::vector<Expr>{t(at(i, r)), t(at(i, r)) * t(at(i, r))};
+    };
     const std::vector<Tensor> sums = reduce_multi(name("pair"), shape, {{t.shape().back()}, body, pair});
     add(pick(sums, rng_), sizes, in.sizes.back());
   }
@@ -311,11 +326,15 @@ class WorkloadMaker {
     // With another value of smaller rank along the first dims: what a normalisation does with its row statistics.
     std::vector<Value> fits;
     for (const Value& v : values_)
-      if (v.sizes.size() <= in.sizes.size() && std::equal(v.sizes.begin(), v.sizes.end(), in.sizes.begin()) && v.tensor.dtype() == kFloat32) fits.push_back(v);
+      if (v.sizes.size() <= in.sizes.size() && std::equal(v.sizes.begin(), v.sizes.end(), in.sizes.begin()) &&
+          v.tensor.dtype() == kFloat32)
+        fits.push_back(v);
     if (fits.empty()) return elementwise(in);
     const Value& row = pick(fits, rng_);
     const Tensor t = in.tensor, s = row.tensor;
-    add(compute(name("b"), t.shape(), [&](const Indices& i) { return t(i) - s(Indices(i.begin(), i.begin() + s.rank())) * f32(0.5); }), in.sizes);
+    add(compute(name("b"), t.shape(),
+                [&](const Indices& i) { return t(i) - s(Indices(i.begin(), i.begin() + s.rank())) * f32(0.5); }),
+        in.sizes);
   }
 
   Rng& rng_;
@@ -349,7 +368,8 @@ SizedWorkload random_workload(Rng& rng) { return WorkloadMaker(rng).make(); }
 
 Step random_step(const ScheduleState& state, Rng& rng) {
   // The frequent ones of real schedules more often.
-  static const std::vector<std::string> kOften = {"split", "split", "split", "compute_at", "compute_at", "reorder", "vectorize", "unroll", "fuse", "parallel"};
+  static const std::vector<std::string> kOften = {"split",   "split",     "split",  "compute_at", "compute_at",
+                                                  "reorder", "vectorize", "unroll", "fuse",       "parallel"};
   const auto all = all_primitives();
   const PrimitiveDef& def = *(rng.chance(0.5) ? find_primitive(pick(kOften, rng)) : all[rng.below(all.size())]);
   Step step{def.name, {}};
@@ -382,7 +402,8 @@ Step random_step(const ScheduleState& state, Rng& rng) {
         std::vector<int> order = stage->order;
         if (def.name == "fuse") {
           const size_t first = order.empty() ? 0 : rng.below(order.size());
-          for (size_t k = first; k < std::min(first + 2 + rng.below(2), order.size()); ++k) names.push_back(stage->loops[order[k]].name);
+          for (size_t k = first; k < std::min(first + 2 + rng.below(2), order.size()); ++k)
+            names.push_back(stage->loops[order[k]].name);
         } else {
           rng.shuffle(order);
           const size_t count = order.empty() ? 0 : 1 + rng.below(order.size());
@@ -396,13 +417,16 @@ Step random_step(const ScheduleState& state, Rng& rng) {
           value = random_loop(*at, rng);
         } else {
           // Fresh within the stage, and short.
-          value = name.substr(0, 1) + std::to_string(stage->loops.size()) + (name == "name" ? "_" + std::to_string(state.stages.size()) : "");
+          value = name.substr(0, 1) + std::to_string(stage->loops.size()) +
+                  (name == "name" ? "_" + std::to_string(state.stages.size()) : "");
         }
         break;
       case ArgKind::kInt: {
         static constexpr int64_t kNumbers[] = {1, 2, 3, 4, 5, 7, 8, 16, 17};
         static constexpr int64_t kLanes[] = {2, 4, 8, 16};
-        value = name == "output" ? static_cast<int64_t>(rng.below(stage->stage->outputs.size())) : name == "lanes" ? pick(kLanes, rng) : pick(kNumbers, rng);
+        value = name == "output"  ? static_cast<int64_t>(rng.below(stage->stage->outputs.size()))
+                : name == "lanes" ? pick(kLanes, rng)
+                                  : pick(kNumbers, rng);
         break;
       }
       case ArgKind::kInts: value = std::vector<int64_t>{rng.between(1, 4), rng.between(1, 4)}; break;

@@ -7,8 +7,9 @@
 
 namespace tensmith {
 
-/// One to five stages of random kinds over each other (elementwise, stencils, padded and reversed reads, reductions with conditions
-/// and start values, products, convolutions, several outputs, arg max), odd and even sizes, some of them symbolic.
+/// One to five stages of random kinds over each other (elementwise, stencils, padded and reversed reads, reductions
+/// with conditions and start values, products, convolutions, several outputs, arg max), odd and even sizes, some of
+/// them symbolic.
 SizedWorkload random_workload(Rng& rng);
 
 /// A random step of a random primitive that fits the schema; most are legal, some are not.

@@ -17,15 +17,18 @@ int64_t setting(const char* name, int64_t otherwise) {
 }
 
 // Schedules whose steps are legal one by one, but that no code can be made for: refused with a reason while lowering.
-const std::set<std::string> kRefusals = {"vectorize-extent", "vectorize-race", "vectorize-body", "unroll-limit", "register-size", "register-index",
-                                         "register-overlap", "register-captured", "stack-too-large", "parallel-workspace", "attach-illegal", "shift-inside-reduction"};
+const std::set<std::string> kRefusals = {"vectorize-extent",   "vectorize-race",    "vectorize-body",
+                                         "unroll-limit",       "register-size",     "register-index",
+                                         "register-overlap",   "register-captured", "stack-too-large",
+                                         "parallel-workspace", "attach-illegal",    "shift-inside-reduction"};
 
 struct Outcome {
   std::string wrong;    ///< empty: right
   std::string refused;  ///< id of the refusal
 };
 
-Outcome run(const Workload& workload, const std::vector<int64_t>& dims, const std::vector<Step>& steps, bool code, int* unproven = nullptr) {
+Outcome run(const Workload& workload, const std::vector<int64_t>& dims, const std::vector<Step>& steps, bool code,
+            int* unproven = nullptr) {
   try {
     Schedule schedule(workload);
     for (const Step& step : steps)
@@ -42,7 +45,8 @@ Outcome run(const Workload& workload, const std::vector<int64_t>& dims, const st
 }
 
 /// The steps without all that can be left out while the result stays wrong.
-std::vector<Step> shrink(const Workload& workload, const std::vector<int64_t>& dims, std::vector<Step> steps, bool code) {
+std::vector<Step> shrink(const Workload& workload, const std::vector<int64_t>& dims, std::vector<Step> steps,
+                         bool code) {
   for (size_t k = steps.size(); k-- > 0;) {
     std::vector<Step> fewer = steps;
     fewer.erase(fewer.begin() + static_cast<int64_t>(k));
@@ -90,8 +94,11 @@ TEST(RandomScheduleTest, ComputesWhatTheWorkloadSays) {
     } catch (const Error& error) {
       loops = error.what();
     }
-    ADD_FAILURE() << "seed " << seed << (code ? " (with code)" : "") << ": " << run(sized.workload, sized.dims, fewer, code).wrong << "\nsteps:\n"
-                  << text_of(fewer) << "workload:\n" << to_text(sized.workload) << "loops:\n" << loops;
+    ADD_FAILURE() << "seed " << seed << (code ? " (with code)" : "") << ": "
+                  << run(sized.workload, sized.dims, fewer, code).wrong << "\nsteps:\n"
+                  << text_of(fewer) << "workload:\n"
+                  << to_text(sized.workload) << "loops:\n"
+                  << loops;
   }
   std::string summary;
   for (const auto& [id, n] : refusals) summary += id + " " + std::to_string(n) + ", ";

@@ -11,7 +11,8 @@ TEST(StepTextTest, ReadsTypesFromTheSchema) {
   EXPECT_EQ(step.number("factor"), 6);
   EXPECT_EQ(step.text("outer"), "io");
   EXPECT_EQ(step.find("tail"), nullptr);
-  EXPECT_EQ(parse_step("fuse stage=C loops=a,b,c fused=f").value().texts("loops"), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(parse_step("fuse stage=C loops=a,b,c fused=f").value().texts("loops"),
+            (std::vector<std::string>{"a", "b", "c"}));
   // A stage whose name looks like a number stays a name.
   EXPECT_EQ(parse_step("compute_root stage=12").value().text("stage"), "12");
 }

@@ -14,8 +14,10 @@ namespace tensmith {
 namespace {
 
 Schedule dense_schedule() {
-  return make_schedule(dense_workload(7, 19, 23), {"transform_layout stage=B layout=\"1/16,0,1%16;halo 0:1+2\"", "split stage=R loop=i0 factor=6 outer=io inner=ii",
-                                                   "reorder stage=R loops=i1,io,ii", "compute_at stage=C consumer=R at=io"});
+  return make_schedule(
+      dense_workload(7, 19, 23),
+      {"transform_layout stage=B layout=\"1/16,0,1%16;halo 0:1+2\"", "split stage=R loop=i0 factor=6 outer=io inner=ii",
+       "reorder stage=R loops=i1,io,ii", "compute_at stage=C consumer=R at=io"});
 }
 
 TEST(TraceTest, RoundTripsAsJson) {
@@ -33,7 +35,8 @@ TEST(TraceTest, RoundTripsAsJson) {
 
 TEST(TraceTest, ReplayGivesTheSameLoops) {
   const Schedule schedule = dense_schedule();
-  const Schedule again = replay(dense_workload(7, 19, 23), trace_from_json(trace_to_json(trace_of(schedule))).value()).value();
+  const Schedule again =
+      replay(dense_workload(7, 19, 23), trace_from_json(trace_to_json(trace_of(schedule))).value()).value();
   EXPECT_EQ(lowered_text(again), lowered_text(schedule));
 }
 
@@ -51,7 +54,9 @@ TEST(TraceTest, ReplaySaysWhyNot) {
 }
 
 TEST(TraceTest, RefusesBadDocuments) {
-  const auto id = [](const std::string& text) { return trace_from_json(text).ok() ? "ok" : trace_from_json(text).failure().id; };
+  const auto id = [](const std::string& text) {
+    return trace_from_json(text).ok() ? "ok" : trace_from_json(text).failure().id;
+  };
   const std::string head = R"({"schema": "tensmith.schedule/1", "workload": "w", "steps": [)";
   EXPECT_EQ(id(head + "]}"), "ok");
   EXPECT_EQ(id("{"), "bad-json");
@@ -79,7 +84,9 @@ TEST(TraceTest, DiffShowsSteps) {
             "- reorder stage=R loops=i1,io,ii\n"
             "  compute_at stage=C consumer=R at=io\n"
             "+ parallel stage=R loop=io\n");
-  EXPECT_EQ(trace_diff(trace_of(Schedule(dense_workload(7, 19, 23))), trace_of(Schedule(dense_workload(8, 19, 23)))).substr(0, 20), "workloads differ in ");
+  EXPECT_EQ(trace_diff(trace_of(Schedule(dense_workload(7, 19, 23))), trace_of(Schedule(dense_workload(8, 19, 23))))
+                .substr(0, 20),
+            "workloads differ in ");
 }
 
 TEST(TraceTest, PrintsCppThatCompiles) {
@@ -91,12 +98,16 @@ TEST(TraceTest, PrintsCppThatCompiles) {
       text += trace_to_cpp(trace_of(schedule), def->name + "_" + std::to_string(k));
     }
   Trace quoted;
-  quoted.steps = {{"compute_inline", {{"stage", std::string("a \"b\" \\ \n \x01" "7 ?\?/")}}}};
+  quoted.steps = {{"compute_inline",
+                   {{"stage", std::string("a \"b\" \\ \n \x01"
+                                          "7 ?\?/")}}}};
   text += trace_to_cpp(quoted, "quoted");
   EXPECT_NE(text.find("s.split(\"C\", \"i0\", 6, \"io\", \"ii\", tensmith::Tail::kPeel);"), std::string::npos) << text;
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("tensmith_trace_" + std::to_string(getpid()) + ".cpp");
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("tensmith_trace_" + std::to_string(getpid()) + ".cpp");
   std::ofstream(path) << text;
-  const int result = std::system(("g++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I" TS_SOURCE_DIR " " + path.string()).c_str());
+  const int result =
+      std::system(("g++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I" TS_SOURCE_DIR " " + path.string()).c_str());
   std::filesystem::remove(path);
   EXPECT_EQ(result, 0) << text;
 }

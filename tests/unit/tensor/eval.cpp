@@ -95,7 +95,8 @@ Lanes evaluate(const Expr& e, Env& env) {
   }
   if (const auto* op = e.as<Not>()) {
     const Lanes a = evaluate(op->value, env);
-    for (int i = 0; i < lanes; ++i) result[i] = type.is_bool() ? !a[i] : wrap(type.element(), ~static_cast<uint64_t>(a[i]));
+    for (int i = 0; i < lanes; ++i)
+      result[i] = type.is_bool() ? !a[i] : wrap(type.element(), ~static_cast<uint64_t>(a[i]));
     return result;
   }
   if (const auto* op = e.as<Select>()) {
@@ -105,7 +106,9 @@ Lanes evaluate(const Expr& e, Env& env) {
   }
   if (const auto* op = e.as<Ramp>()) {
     const int64_t base = evaluate_scalar(op->base, env), stride = evaluate_scalar(op->stride, env);
-    for (int i = 0; i < lanes; ++i) result[i] = wrap(type.element(), static_cast<uint64_t>(base) + static_cast<uint64_t>(i) * static_cast<uint64_t>(stride));
+    for (int i = 0; i < lanes; ++i)
+      result[i] =
+          wrap(type.element(), static_cast<uint64_t>(base) + static_cast<uint64_t>(i) * static_cast<uint64_t>(stride));
     return result;
   }
   if (const auto* op = e.as<Broadcast>()) return Lanes(lanes, evaluate_scalar(op->value, env));

@@ -13,7 +13,9 @@ namespace tensmith {
 namespace {
 
 /// The body of a function with the parameters `A: f32[8, 8]`, `B: i32[8]`, `n: i64`.
-std::string with_body(const std::string& body) { return "func f(A: f32[8, 8], B: i32[8]; n: i64) {\n" + body + "\n}\n"; }
+std::string with_body(const std::string& body) {
+  return "func f(A: f32[8, 8], B: i32[8]; n: i64) {\n" + body + "\n}\n";
+}
 
 std::string error_of(const std::string& text) {
   const Result<LoopFunction> f = parse_function(text);
@@ -78,27 +80,39 @@ TEST(Parse, ErrorsTellPlaceExpectedAndFound) {
   EXPECT_EQ(error_of(with_body("B[0] = 3000000000")), "line 2, column 8: expected a value of i32, got '3000000000'");
   EXPECT_EQ(error_of(with_body("B[0] = n")), "line 2, column 1: expected a value of i32 for B, got i64");
   EXPECT_EQ(error_of(with_body("B[A[0, 0]] = 1")), "line 2, column 3: expected an index of i64, got f32");
-  EXPECT_EQ(error_of(with_body("A[0, 0, 0] = 1")), "line 2, column 2: expected 2 indices (or a flat one) into A, got 3");
-  EXPECT_EQ(error_of(with_body("eval n + B[0]")), "line 2, column 8: expected operands of one type for '+', got i64 and i32");
+  EXPECT_EQ(error_of(with_body("A[0, 0, 0] = 1")),
+            "line 2, column 2: expected 2 indices (or a flat one) into A, got 3");
+  EXPECT_EQ(error_of(with_body("eval n + B[0]")),
+            "line 2, column 8: expected operands of one type for '+', got i64 and i32");
   EXPECT_EQ(error_of(with_body("eval n / 2")), "line 2, column 8: expected floats for '/', got i64");
-  EXPECT_EQ(error_of(with_body("eval n < 2 < 3")), "line 2, column 12: expected parentheses around the comparison before this one, got '<'");
-  EXPECT_EQ(error_of(with_body("eval -n")), "line 2, column 6: expected a number behind '-' (write 0 - x for other values), got 'n'");
-  EXPECT_EQ(error_of(with_body("eval bitcast(n)")), "line 2, column 6: expected a type behind 'bitcast', as in bitcast:i32, got none");
+  EXPECT_EQ(error_of(with_body("eval n < 2 < 3")),
+            "line 2, column 12: expected parentheses around the comparison before this one, got '<'");
+  EXPECT_EQ(error_of(with_body("eval -n")),
+            "line 2, column 6: expected a number behind '-' (write 0 - x for other values), got 'n'");
+  EXPECT_EQ(error_of(with_body("eval bitcast(n)")),
+            "line 2, column 6: expected a type behind 'bitcast', as in bitcast:i32, got none");
   EXPECT_EQ(error_of(with_body("eval exp(1.0, 2.0)")), "line 2, column 6: expected 1 arguments of 'exp', got 2");
   EXPECT_EQ(error_of(with_body("eval select(n, 1, 2)")),
             "line 2, column 6: expected a bool and two values of one type for 'select', got i64, i64 and i64");
   EXPECT_EQ(error_of(with_body("if n { }")), "line 2, column 4: expected a condition of bool, got i64");
-  EXPECT_EQ(error_of(with_body("for for in 3 { }")), "line 2, column 5: expected a name for a loop variable, got 'for'");
-  EXPECT_EQ(error_of(with_body("assert n < 1, 0, \"x\"")), "line 2, column 15: expected an error code other than 0, got 0");
-  EXPECT_EQ(error_of(with_body("assert n < 1, 1, \"x")), "line 2, column 18: expected '\"' at the end of the string, got the end of the line");
-  EXPECT_EQ(error_of(with_body("eval ramp(0, 1, 2000)")), "line 2, column 17: expected a number of lanes from 2 to 1024, got 2000");
-  EXPECT_EQ(error_of(with_body("eval nan_i32")), "line 2, column 6: expected a scalar float type behind 'nan_', got 'i32'");
+  EXPECT_EQ(error_of(with_body("for for in 3 { }")),
+            "line 2, column 5: expected a name for a loop variable, got 'for'");
+  EXPECT_EQ(error_of(with_body("assert n < 1, 0, \"x\"")),
+            "line 2, column 15: expected an error code other than 0, got 0");
+  EXPECT_EQ(error_of(with_body("assert n < 1, 1, \"x")),
+            "line 2, column 18: expected '\"' at the end of the string, got the end of the line");
+  EXPECT_EQ(error_of(with_body("eval ramp(0, 1, 2000)")),
+            "line 2, column 17: expected a number of lanes from 2 to 1024, got 2000");
+  EXPECT_EQ(error_of(with_body("eval nan_i32")),
+            "line 2, column 6: expected a scalar float type behind 'nan_', got 'i32'");
   EXPECT_EQ(error_of(with_body("x")), "line 2, column 1: expected a statement or a buffer in scope, got 'x'");
   EXPECT_EQ(error_of(with_body("$")), "line 2, column 1: expected a word, number or sign, got '$'");
   EXPECT_EQ(error_of(with_body("\x01")), "line 2, column 1: expected a word, number or sign, got byte 1");
   EXPECT_EQ(error_of(with_body("B[0] = 1") + "func"), "line 4, column 1: expected the end of the text, got 'func'");
-  EXPECT_EQ(error_of(with_body("eval A[ramp(0, 1, 4), ramp(0, 1, 8)]")), "line 2, column 23: expected an index of 4 lanes, got 8");
-  EXPECT_EQ(error_of(with_body("eval A[0, 0 if broadcast(true, 4)]")), "line 2, column 6: expected a predicate of 1 lanes, got boolx4");
+  EXPECT_EQ(error_of(with_body("eval A[ramp(0, 1, 4), ramp(0, 1, 8)]")),
+            "line 2, column 23: expected an index of 4 lanes, got 8");
+  EXPECT_EQ(error_of(with_body("eval A[0, 0 if broadcast(true, 4)]")),
+            "line 2, column 6: expected a predicate of 1 lanes, got boolx4");
 }
 
 std::string repeated(const std::string& part, int count) {
@@ -109,7 +123,9 @@ std::string repeated(const std::string& part, int count) {
 
 TEST(Parse, DepthIsLimited) {
   const std::string message = "expected at most 1000 nested levels, got more";
-  const auto too_deep = [&](const std::string& body) { return error_of(with_body(body)).find(message) != std::string::npos; };
+  const auto too_deep = [&](const std::string& body) {
+    return error_of(with_body(body)).find(message) != std::string::npos;
+  };
   EXPECT_TRUE(too_deep("eval " + repeated("(", 100000) + "n" + repeated(")", 100000)));
   EXPECT_TRUE(too_deep("eval " + repeated("!", 100000) + "true"));
   EXPECT_TRUE(too_deep("eval n" + repeated(" + n", 100000)));
@@ -121,7 +137,8 @@ TEST(Parse, DepthIsLimited) {
   EXPECT_FALSE(too_deep("eval " + repeated("(", 900) + "n" + repeated(")", 900)));
   // Combinations of both ways to nest.
   EXPECT_TRUE(too_deep("eval " + repeated("(", 500) + "n" + repeated(repeated(" + n", 500) + ")", 500)));
-  EXPECT_NE(error_of(with_body(repeated("let x = n\n", 10000))).find("expected at most 5000 lets and allocations"), std::string::npos);
+  EXPECT_NE(error_of(with_body(repeated("let x = n\n", 10000))).find("expected at most 5000 lets and allocations"),
+            std::string::npos);
   EXPECT_EQ(error_of(with_body(repeated("let x = n\n", 4000) + "B[0] = 1")), "no error");
   EXPECT_EQ(error_of(with_body(repeated("B[0] = 1\n", 20000))), "no error");
 }
@@ -176,12 +193,14 @@ TEST(Parse, MutatedTextsAreRefusedOrRoundTrip) {
 
 TEST(Parse, GarbageIsRefused) {
   std::mt19937 random(7);
-  const char* const words[] = {"func", "f", "(", ")", "{", "}", "A", ":", "f32", "[", "]", "4", ",", ";", "for", "i", "in", "=", "+", "let",
-                               "alloc", "if", "else", "while", "eval", "1.5", "true", "select", "ramp", "->", "@", "assert", "\"m\"", "extern",
-                               "exp", "bitcast", "-", "inf", "!", "<"};
+  const char* const words[] = {"func",  "f",      "(",     ")",      "{",    "}",       "A",    ":",      "f32",  "[",
+                               "]",     "4",      ",",     ";",      "for",  "i",       "in",   "=",      "+",    "let",
+                               "alloc", "if",     "else",  "while",  "eval", "1.5",     "true", "select", "ramp", "->",
+                               "@",     "assert", "\"m\"", "extern", "exp",  "bitcast", "-",    "inf",    "!",    "<"};
   for (int turn = fuzz_count(3000); turn-- > 0;) {
     std::string text = turn % 2 ? "func f(A: f32[4]; n: i64) {" : "";
-    for (int length = static_cast<int>(random() % 40); length-- > 0;) text += std::string(words[random() % std::size(words)]) + " ";
+    for (int length = static_cast<int>(random() % 40); length-- > 0;)
+      text += std::string(words[random() % std::size(words)]) + " ";
     expect_answer(text);
   }
 }
@@ -202,10 +221,23 @@ TEST(EqualHash, BoundNamesDoNotCountFreeOnesDo) {
 
 TEST(EqualHash, EveryPartCounts) {
   const char* const base = "func f(A: f32[n], B: f32[n]; n: i64, m: i64) -> A { for i in n { A[i] = B[i] + 1.0 } }";
-  const std::pair<const char*, const char*> changes[] = {
-      {"A[i] =", "A[n] ="},   {"B[i]", "A[i]"},      {"1.0", "-1.0"},           {"1.0", "nan"},  {"+", "-"},       {"for", "parallel"},
-      {"-> A", "-> B"},       {"-> A", "-> A, B"},   {"B: f32[n]", "B: f32[m]"}, {"-> A", ""},   {"m: i64", "m: i32"}, {"in n {", "in m {"},
-      {"in n {", "in 1 +: n {"}, {"in n {", "in n @(a = 1) {"}, {"B: f32[n]", "B: f32[n] align 32"}, {"B: f32[n]", "B: f32[n] stack"}, {"-> A", "-> A @(a = 1)"}};
+  const std::pair<const char*, const char*> changes[] = {{"A[i] =", "A[n] ="},
+                                                         {"B[i]", "A[i]"},
+                                                         {"1.0", "-1.0"},
+                                                         {"1.0", "nan"},
+                                                         {"+", "-"},
+                                                         {"for", "parallel"},
+                                                         {"-> A", "-> B"},
+                                                         {"-> A", "-> A, B"},
+                                                         {"B: f32[n]", "B: f32[m]"},
+                                                         {"-> A", ""},
+                                                         {"m: i64", "m: i32"},
+                                                         {"in n {", "in m {"},
+                                                         {"in n {", "in 1 +: n {"},
+                                                         {"in n {", "in n @(a = 1) {"},
+                                                         {"B: f32[n]", "B: f32[n] align 32"},
+                                                         {"B: f32[n]", "B: f32[n] stack"},
+                                                         {"-> A", "-> A @(a = 1)"}};
   const LoopFunction f = parse_function(base).value();
   for (const auto& [from, to] : changes) {
     std::string text = base;

@@ -59,14 +59,15 @@ TEST(Print, NamesAreUniqueAndFreeOfReservedWords) {
     const Var var(name);
     return For::make(var, 0, 10, ForKind::kSerial, Store::make(a, {var}, make_zero(kFloat32)));
   };
-  EXPECT_EQ(to_string(Block::make({loop("i"), loop("i"), loop("i_1"), loop("for"), loop("f32"), loop("x.outer"), loop("")})),
-            "for i in 10 {\n  a[i] = 0.0\n}\n"
-            "for i_1 in 10 {\n  a[i_1] = 0.0\n}\n"
-            "for i_2 in 10 {\n  a[i_2] = 0.0\n}\n"
-            "for for_1 in 10 {\n  a[for_1] = 0.0\n}\n"
-            "for f32_1 in 10 {\n  a[f32_1] = 0.0\n}\n"
-            "for x_outer in 10 {\n  a[x_outer] = 0.0\n}\n"
-            "for v in 10 {\n  a[v] = 0.0\n}\n");
+  EXPECT_EQ(
+      to_string(Block::make({loop("i"), loop("i"), loop("i_1"), loop("for"), loop("f32"), loop("x.outer"), loop("")})),
+      "for i in 10 {\n  a[i] = 0.0\n}\n"
+      "for i_1 in 10 {\n  a[i_1] = 0.0\n}\n"
+      "for i_2 in 10 {\n  a[i_2] = 0.0\n}\n"
+      "for for_1 in 10 {\n  a[for_1] = 0.0\n}\n"
+      "for f32_1 in 10 {\n  a[f32_1] = 0.0\n}\n"
+      "for x_outer in 10 {\n  a[x_outer] = 0.0\n}\n"
+      "for v in 10 {\n  a[v] = 0.0\n}\n");
 }
 
 TEST(Print, OneVariableBoundTwiceGetsTwoNames) {
@@ -80,13 +81,18 @@ TEST(Print, OneVariableBoundTwiceGetsTwoNames) {
             "}\n");
 }
 
-TEST(Print, EveryStatementGolden) { expect_golden("tensor/every_statement.txt", to_string(every_statement_function())); }
-TEST(Print, EveryExpressionGolden) { expect_golden("tensor/every_expression.txt", to_string(every_expression_function())); }
+TEST(Print, EveryStatementGolden) {
+  expect_golden("tensor/every_statement.txt", to_string(every_statement_function()));
+}
+TEST(Print, EveryExpressionGolden) {
+  expect_golden("tensor/every_expression.txt", to_string(every_expression_function()));
+}
 
 TEST(Print, ALetThatIsNotLastGetsItsOwnBraces) {
   const Buffer a = make_buffer("a", kInt64, {10});
   const Stmt let = LetStmt::make(j, Expr(3), Store::make(a, {j}, j));
-  EXPECT_EQ(to_string(Block::make({let, Store::make(a, {0}, Expr(1))})), "{\n  let j: i64 = 3\n  a[j] = j\n}\na[0] = 1\n");
+  EXPECT_EQ(to_string(Block::make({let, Store::make(a, {0}, Expr(1))})),
+            "{\n  let j: i64 = 3\n  a[j] = j\n}\na[0] = 1\n");
   EXPECT_EQ(to_string(Block::make({Store::make(a, {0}, Expr(1)), let})), "a[0] = 1\nlet j: i64 = 3\na[j] = j\n");
 }
 

@@ -19,7 +19,8 @@ uint64_t fuzz_count(uint64_t usual) {
   return text ? std::strtoull(text, nullptr, 10) : usual;
 }
 
-Result<void> run(const LoopFunction& f, std::vector<InterpValue>& buffers, const std::vector<int64_t>& scalars, InterpFloat mode) {
+Result<void> run(const LoopFunction& f, std::vector<InterpValue>& buffers, const std::vector<int64_t>& scalars,
+                 InterpFloat mode) {
   std::vector<InterpValue*> pointers;
   for (InterpValue& value : buffers) pointers.push_back(&value);
   return interpret(f, pointers, scalars, mode, 10000000);

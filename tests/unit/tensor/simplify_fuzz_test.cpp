@@ -1,6 +1,6 @@
-// Random integer expressions over small ranges, every point enumerated: the simplifier keeps the meaning, is idempotent, bounds
-// contain every value that is attained and no falsehood is proven. TS_FUZZ_COUNT sets the number of expressions a test,
-// TS_FUZZ_SEED the first seed.
+// Random integer expressions over small ranges, every point enumerated: the simplifier keeps the meaning, is
+// idempotent, bounds contain every value that is attained and no falsehood is proven. TS_FUZZ_COUNT sets the number of
+// expressions a test, TS_FUZZ_SEED the first seed.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,8 @@ class Generator {
   int64_t pick(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
 
   Expr constant(DType type) {
-    static const int64_t kNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 31, 32, -1, -2, -3, -4, -7, -8, 127, -128, 255, 100};
+    static const int64_t kNumbers[] = {0,  1,  2,  3,  4,  5,  6,  7,   8,    12,  16, 31,
+                                       32, -1, -2, -3, -4, -7, -8, 127, -128, 255, 100};
     return make_const_int(type, kNumbers[pick(type == kInt64 ? 19 : 23)]);
   }
 
@@ -49,7 +50,8 @@ class Generator {
     if (depth <= 0 || pick(8) == 0) {
       if (pick(3) == 0) return constant(type);
       if (with_loads && pick(6) == 0) return load_of(type, 0);
-      const Var& var = lets_.empty() || pick(3) ? domains[pick(3)].var : lets_[pick(static_cast<int64_t>(lets_.size()))];
+      const Var& var =
+          lets_.empty() || pick(3) ? domains[pick(3)].var : lets_[pick(static_cast<int64_t>(lets_.size()))];
       return type == kInt64 ? Expr(var) : Cast::make(type, var);
     }
     const Expr a = integer(type, depth - 1);
@@ -104,7 +106,8 @@ class Generator {
       case 2: return Not::make(boolean(depth - 1));
       case 3: return depth > 0 ? Select::make(boolean(depth - 1), boolean(depth - 1), boolean(depth - 1)) : Expr(flag);
       default: {
-        static const BinaryOp kCompare[] = {BinaryOp::kEQ, BinaryOp::kNE, BinaryOp::kLT, BinaryOp::kLE, BinaryOp::kGT, BinaryOp::kGE};
+        static const BinaryOp kCompare[] = {BinaryOp::kEQ, BinaryOp::kNE, BinaryOp::kLT,
+                                            BinaryOp::kLE, BinaryOp::kGT, BinaryOp::kGE};
         const DType type = pick(5) == 0 && !affine_only ? narrow_[pick(4)].second : kInt64;
         return Binary::make(kCompare[pick(6)], integer(type, depth - 1), integer(type, depth - 1));
       }
@@ -154,8 +157,10 @@ class Generator {
   }
 
   Expr mask(int depth, int lanes) {
-    static const BinaryOp kCompare[] = {BinaryOp::kEQ, BinaryOp::kNE, BinaryOp::kLT, BinaryOp::kLE, BinaryOp::kGT, BinaryOp::kGE};
-    if (depth > 0 && pick(4) == 0) return Binary::make(pick(2) ? BinaryOp::kAnd : BinaryOp::kOr, mask(depth - 1, lanes), mask(depth - 1, lanes));
+    static const BinaryOp kCompare[] = {BinaryOp::kEQ, BinaryOp::kNE, BinaryOp::kLT,
+                                        BinaryOp::kLE, BinaryOp::kGT, BinaryOp::kGE};
+    if (depth > 0 && pick(4) == 0)
+      return Binary::make(pick(2) ? BinaryOp::kAnd : BinaryOp::kOr, mask(depth - 1, lanes), mask(depth - 1, lanes));
     return Binary::make(kCompare[pick(6)], vector(depth - 1, lanes), vector(depth - 1, lanes));
   }
 
@@ -206,14 +211,17 @@ Facts ranges_of(const Generator& g) {
 
 std::string describe(const Generator& g, uint64_t seed) {
   std::string text = "seed " + std::to_string(seed);
-  for (const Domain& d : g.domains) text += ", " + d.var.name() + " in [" + std::to_string(d.lo) + ", " + std::to_string(d.hi) + "]";
+  for (const Domain& d : g.domains)
+    text += ", " + d.var.name() + " in [" + std::to_string(d.lo) + ", " + std::to_string(d.hi) + "]";
   return text;
 }
 
 /// Meaning and idempotence.
-void check_simplified(const Generator& g, uint64_t seed, const Expr& e, const Facts& facts, const Expr& condition = {}) {
+void check_simplified(const Generator& g, uint64_t seed, const Expr& e, const Facts& facts,
+                      const Expr& condition = {}) {
   const Expr s = simplify(e, facts);
-  SCOPED_TRACE(describe(g, seed) + "\nbefore " + to_string(e) + "\nafter  " + to_string(s) + (condition ? "\nwhere  " + to_string(condition) : ""));
+  SCOPED_TRACE(describe(g, seed) + "\nbefore " + to_string(e) + "\nafter  " + to_string(s) +
+               (condition ? "\nwhere  " + to_string(condition) : ""));
   ASSERT_EQ(s.dtype(), e.dtype());
   enumerate(g, [&](Env& env) {
     if (condition.get() && evaluate_scalar(condition, env) == 0) return true;
@@ -295,12 +303,19 @@ TEST_F(SimplifyFuzz, KeepsTheMeaningInSymbolicRanges) {
     g.affine_only = g.pick(3) == 0;
     const Expr x = g.domains[0].var, y = g.domains[1].var, z = g.domains[2].var;
     const Expr lo = g.pick(2) ? Expr(g.pick(3)) : g.pick(2) ? max(x - g.pick(4), 0) : x * g.pick(3);
-    const Expr extent = g.pick(3) == 0 ? floor_div(y + g.pick(3), 2 + g.pick(3)) : g.pick(2) ? min(y + 1, Expr(3) - x) : y - g.pick(2);
+    const Expr extent = g.pick(3) == 0 ? floor_div(y + g.pick(3), 2 + g.pick(3))
+                        : g.pick(2)    ? min(y + 1, Expr(3) - x)
+                                       : y - g.pick(2);
     Facts facts;
-    for (int i = 0; i < 2; ++i) facts.set_range(g.domains[i].var, Expr(g.domains[i].lo), Expr(g.domains[i].hi - g.domains[i].lo + 1));
+    for (int i = 0; i < 2; ++i)
+      facts.set_range(g.domains[i].var, Expr(g.domains[i].lo), Expr(g.domains[i].hi - g.domains[i].lo + 1));
     facts.set_range(g.domains[2].var, lo, extent);
     const Expr inside = lo <= z && z < lo + extent;
-    check_simplified(g, seed, g.pick(2) ? g.integer(kInt64, 3) : g.pick(2) ? g.boolean(3) : g.tile(2) < g.tile(2), facts, inside);
+    check_simplified(g, seed,
+                     g.pick(2)   ? g.integer(kInt64, 3)
+                     : g.pick(2) ? g.boolean(3)
+                                 : g.tile(2) < g.tile(2),
+                     facts, inside);
   });
 }
 
@@ -338,8 +353,10 @@ TEST_F(SimplifyFuzz, ConstantBoundsContainEveryValue) {
     enumerate(g, [&](Env& env) {
       const int64_t value = evaluate_scalar(e, env);
       const int64_t rest = ((value % bounds.modulus) + bounds.modulus) % bounds.modulus;
-      const bool fits = (!bounds.lo || *bounds.lo <= value) && (!bounds.hi || value <= *bounds.hi) && (bounds.modulus == 1 || rest == bounds.remainder);
-      EXPECT_TRUE(fits) << value << " outside " << bounds.lo.value_or(INT64_MIN) << ".." << bounds.hi.value_or(INT64_MAX) << " mod " << bounds.modulus;
+      const bool fits = (!bounds.lo || *bounds.lo <= value) && (!bounds.hi || value <= *bounds.hi) &&
+                        (bounds.modulus == 1 || rest == bounds.remainder);
+      EXPECT_TRUE(fits) << value << " outside " << bounds.lo.value_or(INT64_MIN) << ".."
+                        << bounds.hi.value_or(INT64_MAX) << " mod " << bounds.modulus;
       return fits;
     });
   });
@@ -359,8 +376,9 @@ TEST_F(SimplifyFuzz, SymbolicBoundsContainEveryValueAndAreExactForAffine) {
     facts.set_range(g.domains[1].var, Expr(g.domains[1].lo), Expr(g.domains[1].hi - g.domains[1].lo + 1));
     const auto* zv = static_cast<const VarNode*>(z.var.get());
     const Interval bounds = bounds_of(e, {{zv, {lo, lo + width}}}, facts);
-    SCOPED_TRACE(describe(g, seed) + "\n" + to_string(e) + "\nz from " + to_string(lo) + " wide " + std::to_string(width) + "\nlo " +
-                 (bounds.lo ? to_string(bounds.lo) : "?") + "\nhi " + (bounds.hi ? to_string(bounds.hi) : "?"));
+    SCOPED_TRACE(describe(g, seed) + "\n" + to_string(e) + "\nz from " + to_string(lo) + " wide " +
+                 std::to_string(width) + "\nlo " + (bounds.lo ? to_string(bounds.lo) : "?") + "\nhi " +
+                 (bounds.hi ? to_string(bounds.hi) : "?"));
     enumerate(g, [&](Env& env) {
       if (env[zv] != z.lo) return true;  // z takes its own interval below
       const int64_t first = evaluate_scalar(lo, env);

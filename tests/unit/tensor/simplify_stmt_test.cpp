@@ -1,5 +1,5 @@
-// Simplification of statements: what is dropped and replaced, which facts count where, and random programs that must compute
-// the same before and after.
+// Simplification of statements: what is dropped and replaced, which facts count where, and random programs that must
+// compute the same before and after.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,9 @@
 namespace tensmith {
 namespace {
 
-Stmt loop(const Var& v, const Expr& extent, Stmt body, ForKind kind = ForKind::kSerial) { return For::make(v, 0, extent, kind, std::move(body)); }
+Stmt loop(const Var& v, const Expr& extent, Stmt body, ForKind kind = ForKind::kSerial) {
+  return For::make(v, 0, extent, kind, std::move(body));
+}
 Expr number(double value) { return FloatImm::make(kFloat32, value); }
 
 class SimplifyStmtTest : public ::testing::Test {
@@ -40,7 +42,8 @@ TEST_F(SimplifyStmtTest, LoopsThatRunNeverOrOnce) {
   EXPECT_EQ(text(loop(j, 8, loop(i, floor_div(j, 8) + 1, store(i + j)))), "for j in 8 {\n  C[j] = 1.0\n}\n");
   EXPECT_EQ(text(loop(i, min(max(M, 0), 1), store(i + 2))), "if 1 <= M {\n  C[2] = 1.0\n}\n");
   // A loaded start keeps its name: the body may overwrite it.
-  const Stmt loaded = For::make(i, load(idx, {Expr(0)}), Expr(1), ForKind::kSerial, Block::make({store(i), store(i + 1)}));
+  const Stmt loaded =
+      For::make(i, load(idx, {Expr(0)}), Expr(1), ForKind::kSerial, Block::make({store(i), store(i + 1)}));
   EXPECT_EQ(text(loaded), "let i: i64 = idx[0]\nC[i] = 1.0\nC[i + 1] = 1.0\n");
 }
 
@@ -56,7 +59,8 @@ TEST_F(SimplifyStmtTest, BranchesKnowTheirCondition) {
   const Expr flag = load(idx, {Expr(0)}) == 0;
   const Stmt changing = If::make(flag, Block::make({Store::make(idx, {Expr(0)}, Expr(1)), If::make(flag, store(0))}));
   EXPECT_EQ(text(changing), to_string(changing));
-  EXPECT_EQ(text(Block::make({Assert::make(M < 5, 1, "small"), branch(M < 7)})), "assert M < 5, 1, \"small\"\nC[0] = 1.0\n");
+  EXPECT_EQ(text(Block::make({Assert::make(M < 5, 1, "small"), branch(M < 7)})),
+            "assert M < 5, 1, \"small\"\nC[0] = 1.0\n");
 }
 
 TEST_F(SimplifyStmtTest, TilesLoseTheirGuards) {
@@ -67,7 +71,9 @@ TEST_F(SimplifyStmtTest, TilesLoseTheirGuards) {
   Facts facts;
   facts.set(M, {.lo = 12, .hi = 12});
   EXPECT_EQ(text(nest(ceil_div(M, 6)), facts), "for io in 2 {\n  for ii in 6 {\n    C[io * 6 + ii] = 1.0\n  }\n}\n");
-  EXPECT_EQ(text(nest(ceil_div(M, 6))), "for io in (M + 5) // 6 {\n  for ii in 6 {\n    if io * 6 + ii < M {\n      C[io * 6 + ii] = 1.0\n    }\n  }\n}\n");
+  EXPECT_EQ(text(nest(ceil_div(M, 6))),
+            "for io in (M + 5) // 6 {\n  for ii in 6 {\n    if io * 6 + ii < M {\n      C[io * 6 + ii] = 1.0\n    }\n  "
+            "}\n}\n");
 }
 
 TEST_F(SimplifyStmtTest, ClippedTapsKnowTheirEdge) {
@@ -82,10 +88,13 @@ TEST_F(SimplifyStmtTest, Lets) {
   EXPECT_EQ(text(loop(i, 8, LetStmt::make(x, i, store(x + 1)))), "for i in 8 {\n  C[i + 1] = 1.0\n}\n");
   EXPECT_EQ(text(LetStmt::make(x, M * 2, store(0))), "C[0] = 1.0\n");
   EXPECT_EQ(text(LetStmt::make(x, M * 2, store(x))), "let x: i64 = M * 2\nC[x] = 1.0\n");
-  EXPECT_EQ(text(LetStmt::make(x, M * 2, If::make(floor_mod(x, 2) == 0, store(x)))), "let x: i64 = M * 2\nC[x] = 1.0\n");
-  EXPECT_EQ(text(loop(i, 4, LetStmt::make(x, i * 2, If::make(x < 7, store(x))))), "for i in 4 {\n  let x: i64 = i * 2\n  C[x] = 1.0\n}\n");
+  EXPECT_EQ(text(LetStmt::make(x, M * 2, If::make(floor_mod(x, 2) == 0, store(x)))),
+            "let x: i64 = M * 2\nC[x] = 1.0\n");
+  EXPECT_EQ(text(loop(i, 4, LetStmt::make(x, i * 2, If::make(x < 7, store(x))))),
+            "for i in 4 {\n  let x: i64 = i * 2\n  C[x] = 1.0\n}\n");
   const Var y("y");
-  EXPECT_EQ(text(LetStmt::make(x, M * 2, LetStmt::make(y, x * M, store(0)))), "C[0] = 1.0\n");  // unused by way of each other
+  EXPECT_EQ(text(LetStmt::make(x, M * 2, LetStmt::make(y, x * M, store(0)))),
+            "C[0] = 1.0\n");  // unused by way of each other
 }
 
 TEST_F(SimplifyStmtTest, StoresAndEffects) {

@@ -11,7 +11,8 @@
 namespace tensmith {
 namespace {
 
-/// Variables with the ranges that the tests share: outer loops io, co, yo; inner ii < 6, ci < 16, ki < 3; M and N are symbolic.
+/// Variables with the ranges that the tests share: outer loops io, co, yo; inner ii < 6, ci < 16, ki < 3; M and N are
+/// symbolic.
 class SimplifyTest : public ::testing::Test {
  protected:
   SimplifyTest() {
@@ -106,7 +107,7 @@ TEST_F(SimplifyTest, Residues) {
 
 TEST_F(SimplifyTest, Comparisons) {
   EXPECT_EQ(text(io * 6 + ii < 768), "true");
-  EXPECT_EQ(text(io * 6 + ii < 762), "io < 127");   // the whole tile is inside or outside
+  EXPECT_EQ(text(io * 6 + ii < 762), "io < 127");  // the whole tile is inside or outside
   EXPECT_EQ(text(io * 6 + ii < 700), "io * 6 + ii < 700");
   EXPECT_EQ(text(io * 16 + ci >= 256), "16 <= io");
   EXPECT_EQ(text(x + 3 < y + 5), "x < y + 2");
@@ -174,7 +175,9 @@ TEST_F(SimplifyTest, Booleans) {
 
 TEST_F(SimplifyTest, OtherIntegersKeepWrapping) {
   const Var a("a", kInt8), u("u", kUInt8), w("w", kInt32);
-  EXPECT_EQ(text(Binary::make(BinaryOp::kAdd, Binary::make(BinaryOp::kAdd, a, IntImm::make(kInt8, 100)), IntImm::make(kInt8, 100))), "a + -56");
+  EXPECT_EQ(text(Binary::make(BinaryOp::kAdd, Binary::make(BinaryOp::kAdd, a, IntImm::make(kInt8, 100)),
+                              IntImm::make(kInt8, 100))),
+            "a + -56");
   EXPECT_EQ(text(a + IntImm::make(kInt8, 1) > a), "a < a + 1");  // false for 127
   EXPECT_EQ(text(u >= IntImm::make(kUInt8, 0)), "true");
   EXPECT_EQ(text(cast(kInt64, u) < 256), "true");
@@ -182,7 +185,8 @@ TEST_F(SimplifyTest, OtherIntegersKeepWrapping) {
   EXPECT_EQ(text(cast(kInt64, cast(kInt32, ci))), "ci");
   EXPECT_EQ(text(cast(kInt64, cast(kInt8, x))), "i64(i8(x))");
   EXPECT_EQ(text(Binary::make(BinaryOp::kMul, w, IntImm::make(kInt32, 0))), "0i32");
-  EXPECT_EQ(text(trunc_div(w * IntImm::make(kInt32, 2), IntImm::make(kInt32, 2))), "trunc_div(w * 2, 2)");  // w * 2 may wrap
+  EXPECT_EQ(text(trunc_div(w * IntImm::make(kInt32, 2), IntImm::make(kInt32, 2))),
+            "trunc_div(w * 2, 2)");  // w * 2 may wrap
 }
 
 TEST_F(SimplifyTest, LoadedNumbersMayWrap) {
@@ -269,7 +273,8 @@ TEST_F(SimplifyTest, AssumptionsAndProofs) {
 TEST_F(SimplifyTest, BoundsOfTiles) {
   const RangeMap tile{{node(ii), {Expr(0), Expr(5)}}};
   EXPECT_EQ(bounds(io * 6 + ii, tile), "[io * 6, io * 6 + 5]");
-  EXPECT_EQ(bounds(y * 2 + ki, {{node(y), {yo * 4, yo * 4 + 3}}, {node(ki), {Expr(0), Expr(2)}}}), "[yo * 8, yo * 8 + 8]");
+  EXPECT_EQ(bounds(y * 2 + ki, {{node(y), {yo * 4, yo * 4 + 3}}, {node(ki), {Expr(0), Expr(2)}}}),
+            "[yo * 8, yo * 8 + 8]");
   EXPECT_EQ(bounds(floor_div(co * 16 + ci, 16), {{node(ci), {Expr(0), Expr(15)}}}), "[co, co]");
   EXPECT_EQ(bounds(floor_mod(co * 16 + ci, 16), {{node(ci), {Expr(0), Expr(15)}}}), "[0, 15]");
   EXPECT_EQ(bounds(floor_div(x, 7), {{node(x), {io * 14, io * 14 + 13}}}), "[io * 2, io * 2 + 1]");

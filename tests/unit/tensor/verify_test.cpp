@@ -7,8 +7,12 @@
 namespace tensmith {
 namespace {
 
-Stmt loop(const Var& v, const Expr& extent, Stmt body, ForKind kind = ForKind::kSerial) { return For::make(v, 0, extent, kind, std::move(body)); }
-Stmt parallel(const Var& v, const Expr& extent, Stmt body) { return loop(v, extent, std::move(body), ForKind::kParallel); }
+Stmt loop(const Var& v, const Expr& extent, Stmt body, ForKind kind = ForKind::kSerial) {
+  return For::make(v, 0, extent, kind, std::move(body));
+}
+Stmt parallel(const Var& v, const Expr& extent, Stmt body) {
+  return loop(v, extent, std::move(body), ForKind::kParallel);
+}
 Expr number(double value) { return FloatImm::make(kFloat32, value); }
 
 class VerifyTest : public ::testing::Test {
@@ -22,7 +26,9 @@ class VerifyTest : public ::testing::Test {
     const Result<void> result = verify(function(std::move(body)));
     return result.ok() ? "ok" : result.failure().message;
   }
-  Stmt store(std::vector<Expr> at, Expr value = number(1)) const { return Store::make(C, std::move(at), std::move(value)); }
+  Stmt store(std::vector<Expr> at, Expr value = number(1)) const {
+    return Store::make(C, std::move(at), std::move(value));
+  }
 
   Var M{"M"}, N{"N"}, i{"i"}, j{"j"}, io{"io"}, ii{"ii"}, jo{"jo"}, ji{"ji"}, x{"x"};
   Buffer A = make_buffer("A", kFloat32, {M, N});
@@ -33,8 +39,8 @@ class VerifyTest : public ::testing::Test {
 TEST_F(VerifyTest, AcceptsPlainLoops) {
   EXPECT_EQ(id(loop(i, M, loop(j, N, store({i, j}, load(A, {i, j}))))), "ok");
   EXPECT_EQ(id({}), "ok");
-  EXPECT_EQ(id(loop(i, M * N, Store::make(C, {i}, number(0)))), "ok");                              // flat
-  EXPECT_EQ(id(loop(i, M, loop(j, N, Store::make(C, {i * N + j}, number(0))))), "ok");              // flat
+  EXPECT_EQ(id(loop(i, M * N, Store::make(C, {i}, number(0)))), "ok");                  // flat
+  EXPECT_EQ(id(loop(i, M, loop(j, N, Store::make(C, {i * N + j}, number(0))))), "ok");  // flat
 }
 
 TEST_F(VerifyTest, RefusesWhatIsOutOfBounds) {
@@ -51,7 +57,8 @@ TEST_F(VerifyTest, RefusesWhatIsOutOfBounds) {
   options.bounds = false;
   EXPECT_EQ(id(store({Expr(-1), Expr(0)}), options), "ok");
   EXPECT_EQ(message(loop(i, M, loop(j, N, store({i, j + 1})))),
-            "function f, `C[i, j + 1] = 1.0`: index of C: expected 0 <= index < N, got j + 1 in [1, ?]; clamp the index, guard the access, or "
+            "function f, `C[i, j + 1] = 1.0`: index of C: expected 0 <= index < N, got j + 1 in [1, ?]; clamp the "
+            "index, guard the access, or "
             "state what is known of the extents");
 }
 
@@ -67,13 +74,15 @@ TEST_F(VerifyTest, AcceptsTilesWithTheirTails) {
   options.facts.set(M, {.lo = 6, .hi = {}});
   EXPECT_EQ(id(loop(io, tiles, loop(ii, 6, loop(j, N, store({min(io * 6, M - 6) + ii, j})))), options), "ok");
   // The same, flat.
-  EXPECT_EQ(id(loop(io, tiles, loop(ii, 6, If::make(row < M, loop(j, N, Store::make(C, {row * N + j}, number(0))))))), "ok");
+  EXPECT_EQ(id(loop(io, tiles, loop(ii, 6, If::make(row < M, loop(j, N, Store::make(C, {row * N + j}, number(0))))))),
+            "ok");
 }
 
 TEST_F(VerifyTest, CountsConditionsOfSelectsAndAssertions) {
   const Expr left = select(j > 0, load(A, {i, j - 1}), number(0));
   EXPECT_EQ(id(loop(i, M, loop(j, N, store({i, j}, left)))), "ok");
-  EXPECT_EQ(id(loop(i, M, loop(j, N, store({i, j}, select(j > 1, load(A, {i, j - 1}), load(A, {i, j - 1})))))), "verify-bounds");
+  EXPECT_EQ(id(loop(i, M, loop(j, N, store({i, j}, select(j > 1, load(A, {i, j - 1}), load(A, {i, j - 1})))))),
+            "verify-bounds");
   EXPECT_EQ(id(Block::make({Assert::make(M > 3 && N > 2, 1, "small"), store({Expr(3), Expr(2)})})), "ok");
   EXPECT_EQ(id(loop(i, M, LetStmt::make(x, min(i + 1, M - 1), loop(j, N, store({x, j}))))), "ok");
   const Expr clamped = let(x, max(j - 1, 0), load(A, {i, x}));
@@ -98,7 +107,12 @@ TEST_F(VerifyTest, DataDependentIndicesNeedAClampOrAGuard) {
   EXPECT_EQ(id(loop(i, M, If::make(k >= 0 && k + 1 < M, loop(j, N, store({k + 1, j}))))), "verify-bounds");
   // A table that covers its index type.
   const Buffer table = make_buffer("table", kFloat32, {Expr(256)}), bytes = make_buffer("bytes", kUInt8, {M});
-  LoopFunction f{"lut", {table, bytes, C}, {M, N}, {C}, loop(i, M, loop(j, N, store({i, j}, load(table, {cast(kInt64, load(bytes, {i}))})))), {}};
+  LoopFunction f{"lut",
+                 {table, bytes, C},
+                 {M, N},
+                 {C},
+                 loop(i, M, loop(j, N, store({i, j}, load(table, {cast(kInt64, load(bytes, {i}))})))),
+                 {}};
   EXPECT_TRUE(verify(f).ok());
 }
 
@@ -114,7 +128,8 @@ TEST_F(VerifyTest, VectorsAreSeenLaneByLane) {
   EXPECT_EQ(id(row_of(ceil_div(N, 8), columns < Broadcast::make(N + 1, 8))), "verify-bounds");
   const Expr masked = Load::make(A, {rows, columns}, columns < Broadcast::make(N, 8));
   EXPECT_EQ(id(loop(i, M, loop(jo, ceil_div(N, 8), Evaluate::make(masked)))), "ok");
-  const Expr chosen = select(columns < Broadcast::make(N, 8), Load::make(A, {rows, columns}), Broadcast::make(number(0), 8));
+  const Expr chosen =
+      select(columns < Broadcast::make(N, 8), Load::make(A, {rows, columns}), Broadcast::make(number(0), 8));
   EXPECT_EQ(id(loop(i, M, loop(jo, ceil_div(N, 8), Evaluate::make(chosen)))), "ok");
   const Expr gather = Load::make(A, {rows, min(columns * 3, N - 1)});
   EXPECT_EQ(id(loop(i, M, loop(jo, ceil_div(N, 8), Evaluate::make(gather)))), "ok");
@@ -122,8 +137,10 @@ TEST_F(VerifyTest, VectorsAreSeenLaneByLane) {
 
 TEST_F(VerifyTest, AddressesMayPointBehindTheEndAndPrefetchesAnywhere) {
   EXPECT_EQ(id(Evaluate::make(Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(C, {M, Expr(0)})}))), "ok");
-  EXPECT_EQ(id(Evaluate::make(Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(C, {M + 1, Expr(0)})}))), "verify-bounds");
-  EXPECT_EQ(id(Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {Load::make(C, {M + 100, Expr(0)}), Expr(3)}))), "ok");
+  EXPECT_EQ(id(Evaluate::make(Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(C, {M + 1, Expr(0)})}))),
+            "verify-bounds");
+  EXPECT_EQ(id(Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {Load::make(C, {M + 100, Expr(0)}), Expr(3)}))),
+            "ok");
 }
 
 TEST_F(VerifyTest, Scopes) {
@@ -138,7 +155,8 @@ TEST_F(VerifyTest, Scopes) {
   const Buffer other = make_buffer("other", kFloat32, {Expr(4)});
   EXPECT_EQ(id(Store::make(other, {Expr(0)}, number(0))), "verify-scope");
   EXPECT_EQ(id(Allocate::make(other, Store::make(other, {Expr(0)}, number(0)))), "ok");
-  EXPECT_EQ(id(Block::make({Allocate::make(other, Evaluate::make(Expr(0))), Evaluate::make(load(other, {Expr(0)}))})), "verify-scope");
+  EXPECT_EQ(id(Block::make({Allocate::make(other, Evaluate::make(Expr(0))), Evaluate::make(load(other, {Expr(0)}))})),
+            "verify-scope");
   EXPECT_EQ(id(loop(i, M, loop(j, N, Store::make(A, {i, j}, number(0))))), "verify-scope");  // an input
   EXPECT_EQ(id(Allocate::make(C, Evaluate::make(Expr(0)))), "verify-scope");
 }
@@ -158,7 +176,9 @@ TEST_F(VerifyTest, ParallelTiles) {
   VerifyOptions options;
   options.bounds = false;
   const Expr row = io * 6 + ii, column = jo * 16 + ji;
-  const auto nest = [&](const Stmt& body) { return parallel(io, floor_div(M, 6), loop(jo, floor_div(N, 16), loop(ii, 6, loop(ji, 16, body)))); };
+  const auto nest = [&](const Stmt& body) {
+    return parallel(io, floor_div(M, 6), loop(jo, floor_div(N, 16), loop(ii, 6, loop(ji, 16, body))));
+  };
   EXPECT_EQ(id(nest(store({row, column})), options), "ok");
   EXPECT_EQ(id(nest(Store::make(C, {row * N + column}, number(0)))), "ok");  // flat, symbolic stride
   EXPECT_EQ(id(nest(store({row, column}, load(C, {row, column}) + number(1))), options), "ok");
@@ -179,36 +199,47 @@ TEST_F(VerifyTest, ParallelLoopsOfManyShapes) {
   };
   const auto at = [&](const Expr& index) { return Store::make(flat, {index}, number(0)); };
   // An inner dimension in parallel: 4608 io + 768 ii + 16 jo + ji.
-  EXPECT_EQ(check(loop(io, 100, parallel(jo, 48, loop(ii, 6, loop(ji, 16, at(io * 4608 + ii * 768 + jo * 16 + ji)))))), "ok");
-  EXPECT_EQ(check(loop(io, 100, parallel(jo, 48, loop(ii, 6, loop(ji, 17, at(io * 4608 + ii * 768 + jo * 16 + ji)))))), "verify-race");
-  EXPECT_EQ(check(loop(io, 100, parallel(jo, 49, loop(ii, 6, loop(ji, 16, at(io * 4608 + ii * 768 + jo * 16 + ji)))))), "verify-race");
+  EXPECT_EQ(check(loop(io, 100, parallel(jo, 48, loop(ii, 6, loop(ji, 16, at(io * 4608 + ii * 768 + jo * 16 + ji)))))),
+            "ok");
+  EXPECT_EQ(check(loop(io, 100, parallel(jo, 48, loop(ii, 6, loop(ji, 17, at(io * 4608 + ii * 768 + jo * 16 + ji)))))),
+            "verify-race");
+  EXPECT_EQ(check(loop(io, 100, parallel(jo, 49, loop(ii, 6, loop(ji, 16, at(io * 4608 + ii * 768 + jo * 16 + ji)))))),
+            "verify-race");
   // Unrolled rows.
   EXPECT_EQ(check(parallel(io, 100, Block::make({at(io * 3), at(io * 3 + 1), at(io * 3 + 2)}))), "ok");
   EXPECT_EQ(check(parallel(io, 100, Block::make({at(io * 3), at(io * 3 + 1), at(io * 3 + 3)}))), "verify-race");
   EXPECT_EQ(check(parallel(io, 100, Block::make({at(io), at(io + 100)}))), "ok");
   EXPECT_EQ(check(parallel(io, 100, Block::make({at(io), at(io + 99)}))), "verify-race");
   // Vector stores.
-  const auto vector = [&](const Expr& base) { return Store::make(flat, {Ramp::make(base, Expr(1), 8)}, Broadcast::make(number(0), 8)); };
+  const auto vector = [&](const Expr& base) {
+    return Store::make(flat, {Ramp::make(base, Expr(1), 8)}, Broadcast::make(number(0), 8));
+  };
   EXPECT_EQ(check(parallel(io, 100, vector(io * 8))), "ok");
   EXPECT_EQ(check(parallel(io, 100, vector(io * 7))), "verify-race");
   // A fused loop taken apart again.
   EXPECT_EQ(check(parallel(x, M * 16, Store::make(C, {floor_div(x, 16), floor_mod(x, 16)}, number(0)))), "ok");
   EXPECT_EQ(check(parallel(x, M * 16, Store::make(C, {floor_div(x, 16), floor_mod(x, 8)}, number(0)))), "verify-race");
   const Buffer cube = make_buffer("cube", kFloat32, {Expr(5), Expr(16), Expr(7)});
-  const Stmt fused = parallel(x, 560, Store::make(cube, {floor_div(x, 112), floor_mod(floor_div(x, 7), 16), floor_mod(x, 7)}, number(0)));
+  const Stmt fused = parallel(
+      x, 560, Store::make(cube, {floor_div(x, 112), floor_mod(floor_div(x, 7), 16), floor_mod(x, 7)}, number(0)));
   EXPECT_TRUE(verify({"h", {cube}, {}, {cube}, fused, {}}).ok());
   // An inner loop that starts at the tile.
   EXPECT_EQ(check(parallel(io, 10, For::make(i, io * 4, Expr(4), ForKind::kSerial, at(i)))), "ok");
   EXPECT_EQ(check(parallel(io, 10, For::make(i, io * 4, Expr(5), ForKind::kSerial, at(i)))), "verify-race");
   EXPECT_EQ(check(parallel(io, 10, LetStmt::make(x, io * 4 + 1, at(x)))), "ok");
   // Clipped extents, and a tail that is shifted inwards over rows of its neighbour.
-  EXPECT_EQ(check(parallel(io, ceil_div(M, 6), loop(ii, min(Expr(6), M - io * 6), Store::make(C, {io * 6 + ii, Expr(0)}, number(0))))), "ok");
-  EXPECT_EQ(check(parallel(io, ceil_div(M, 6), loop(ii, 6, Store::make(C, {min(io * 6, M - 6) + ii, Expr(0)}, number(0))))), "verify-race");
+  EXPECT_EQ(check(parallel(io, ceil_div(M, 6),
+                           loop(ii, min(Expr(6), M - io * 6), Store::make(C, {io * 6 + ii, Expr(0)}, number(0))))),
+            "ok");
+  EXPECT_EQ(
+      check(parallel(io, ceil_div(M, 6), loop(ii, 6, Store::make(C, {min(io * 6, M - 6) + ii, Expr(0)}, number(0))))),
+      "verify-race");
   // Reductions into one place, private buffers, one iteration.
   EXPECT_EQ(check(parallel(io, 10, at(Expr(0)))), "verify-race");
   EXPECT_EQ(check(parallel(io, 1, at(Expr(0)))), "ok");
   const Buffer own = make_buffer("own", kFloat32, {Expr(4)});
-  EXPECT_EQ(check(parallel(io, 10, Allocate::make(own, Block::make({Store::make(own, {Expr(0)}, number(0)), at(io)})))), "ok");
+  EXPECT_EQ(check(parallel(io, 10, Allocate::make(own, Block::make({Store::make(own, {Expr(0)}, number(0)), at(io)})))),
+            "ok");
   EXPECT_EQ(check(Allocate::make(own, parallel(io, 10, Store::make(own, {Expr(0)}, number(0))))), "verify-race");
   // Only one iteration gets there.
   EXPECT_EQ(check(parallel(io, 10, If::make(io == 3, at(Expr(3)), at(io)))), "ok");

@@ -56,7 +56,8 @@ TEST(ReferenceLoops, ArgMaxKeepsTheFirstAndNanWins) {
 
 TEST(ReferenceLoops, ReductionOverNothingGivesTheStart) {
   const Tensor bias = placeholder("bias", {3}, kFloat32), x = placeholder("x", {0, 3}, kFloat32);
-  Reduction reduction{{0}, [&](const Indices& i, const Indices& r) { return std::vector<Expr>{x(r[0], i[0])}; }, sum_reducer(kFloat32)};
+  Reduction reduction{
+      {0}, [&](const Indices& i, const Indices& r) { return std::vector<Expr>{x(r[0], i[0])}; }, sum_reducer(kFloat32)};
   reduction.initial = [&](const Indices& i) { return std::vector<Expr>{bias(i[0])}; };
   const WorkloadCase c = {"empty", make_workload("empty", {bias, x}, reduce_multi("y", {3}, reduction)), {}, {}};
   std::vector<InterpValue> inputs = {{kFloat32, {1, 2, 3}, {}}, {kFloat32, {}, {}}};
@@ -65,7 +66,8 @@ TEST(ReferenceLoops, ReductionOverNothingGivesTheStart) {
 
 TEST(ReferenceLoops, ReductionWithoutAxisTakesItsOneValue) {
   const Tensor x = placeholder("x", {3}, kFloat32);
-  const Tensor y = reduce("y", {3}, {}, sum_reducer(kFloat32), [&](const Indices& i, const Indices&) { return x(i[0]) * 2; });
+  const Tensor y =
+      reduce("y", {3}, {}, sum_reducer(kFloat32), [&](const Indices& i, const Indices&) { return x(i[0]) * 2; });
   const WorkloadCase c = {"no axis", make_workload("no_axis", {x}, {y}), {}, {}};
   std::vector<InterpValue> inputs = {{kFloat32, {1, 2, 3}, {}}};
   EXPECT_EQ(run(c, inputs)[0].f, (std::vector<double>{2, 4, 6}));
@@ -89,8 +91,9 @@ TEST(ReferenceLoops, ImperativeStagesAreInlined) {
   const Tensor doubled = compute("d", {5}, [&](const Indices& i) { return x(i) * 2; });
   const std::vector<Tensor> scan = imperative("scan", {doubled}, {{5}}, {kInt32}, [&](const std::vector<Buffer>& out) {
     const Var i("i");
-    return Block::make({Store::make(out[0], {0}, doubled(0)),
-                        For::make(i, 1, 4, ForKind::kSerial, Store::make(out[0], {i}, load(out[0], {Expr(i) - 1}) + doubled(i)))});
+    return Block::make(
+        {Store::make(out[0], {0}, doubled(0)),
+         For::make(i, 1, 4, ForKind::kSerial, Store::make(out[0], {i}, load(out[0], {Expr(i) - 1}) + doubled(i)))});
   });
   const Tensor y = compute("y", {5}, [&](const Indices& i) { return scan[0](i) - 1; });
   const WorkloadCase c = {"scan", make_workload("scan", {x}, {y}), {}, {}};
@@ -119,7 +122,8 @@ TEST(WorkloadText, EqualForEqualWorkloadsAlone) {
   // What only a flag or a clause tells apart.
   const auto variant = [&](bool is_constant, bool where, bool initial, const Reducer& reducer, DType type) {
     const Tensor x = placeholder("x", {4, 4}, type, is_constant);
-    Reduction reduction{{4}, [&](const Indices& i, const Indices& r) { return std::vector<Expr>{x(i[0], r[0])}; }, reducer};
+    Reduction reduction{
+        {4}, [&](const Indices& i, const Indices& r) { return std::vector<Expr>{x(i[0], r[0])}; }, reducer};
     if (where) reduction.where = [](const Indices& i, const Indices& r) { return r[0] <= i[0]; };
     if (initial) reduction.initial = [&](const Indices&) { return std::vector<Expr>{make_const(type, 1)}; };
     add(make_workload("v", {x}, reduce_multi("y", {4}, reduction)));
