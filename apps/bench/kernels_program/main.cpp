@@ -147,7 +147,7 @@ std::vector<Item> vector_items() {
          {},
          {},
          0,
-         8192,
+         4096,
          cycles,
          Measure::kCycles});
   };
