@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 namespace tensmith::bench {
 
@@ -31,23 +32,64 @@ void fma_zmm(int64_t turns) {
   asm volatile("vpxorq %%zmm0, %%zmm0, %%zmm0\n\t1:\n\t" TS_TWELVE(TS_FMA_ZMM) "decq %0\n\tjnz 1b\n\tvzeroupper"
                : "+r"(turns)::TS_CLOBBERS);
 }
+
+#define TS_FOUR(f) f(0, 4) f(64, 5) f(128, 6) f(192, 7)
+#define TS_EIGHT(f) f(0, 4) f(32, 5) f(64, 6) f(96, 7) f(128, 8) f(160, 9) f(192, 10) f(224, 11)
+#define TS_READ_ZMM(offset, n) "vmovups " #offset "(%0), %%zmm" #n "\n\t"
+#define TS_READ_YMM(offset, n) "vmovups " #offset "(%0), %%ymm" #n "\n\t"
+#define TS_WRITE_ZMM(offset, n) "vmovups %%zmm" #n ", " #offset "(%0)\n\t"
+#define TS_WRITE_YMM(offset, n) "vmovups %%ymm" #n ", " #offset "(%0)\n\t"
+#define TS_SWEEP(body)                                                               \
+  asm volatile("1:\n\t" body "addq $256, %0\n\tsubq $256, %1\n\tjg 1b\n\tvzeroupper" \
+               : "+r"(at), "+r"(bytes)::TS_CLOBBERS)
+
+// Both in steps of 256 bytes.
+void read_all(char* at, int64_t bytes, bool wide) {
+  if (wide) TS_SWEEP(TS_FOUR(TS_READ_ZMM));
+  else TS_SWEEP(TS_EIGHT(TS_READ_YMM));
+}
+void write_all(char* at, int64_t bytes, bool wide) {
+  if (wide) TS_SWEEP(TS_FOUR(TS_WRITE_ZMM));
+  else TS_SWEEP(TS_EIGHT(TS_WRITE_YMM));
+}
+
+LevelBandwidth bandwidth_of(std::vector<char>& memory, int64_t bytes, bool wide) {
+  bytes = bytes / 256 * 256;
+  memory.resize(std::max<size_t>(memory.size(), bytes + 64));
+  char* at = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+  const auto turns = std::max<int64_t>(1, (int64_t{1} << 20) / bytes);
+  LevelBandwidth best;
+  const auto measure = [&](double& into, auto sweep) {
+    const auto start = Clock::now();
+    for (int64_t t = 0; t < turns; ++t) sweep(at, bytes, wide);
+    into = std::max(into, static_cast<double>(bytes * turns) / seconds_since(start));
+  };
+  for (int window = 0; window < 3 * kWindows; ++window) {
+    measure(best.read, read_all);
+    measure(best.write, write_all);
+  }
+  return best;
+}
 #endif
 
 }  // namespace
 
-double peak_flops([[maybe_unused]] int vector_bits) {
+double peak_flops_once([[maybe_unused]] int vector_bits, [[maybe_unused]] double seconds) {
 #if defined(__x86_64__)
-  constexpr int64_t kTurns = 200000;
-  double best = 0;
-  for (int window = 0; window < kWindows; ++window) {
-    const auto start = Clock::now();
-    vector_bits == 512 ? fma_zmm(kTurns) : fma_ymm(kTurns);
-    best = std::max(best, 12.0 * kTurns * 2 * (vector_bits == 512 ? 16 : 8) / seconds_since(start));
-  }
-  return best;
+  // Twelve FMAs take six cycles where two issue a cycle, of some 0.3 ns.
+  const auto turns = std::max<int64_t>(2000, static_cast<int64_t>(seconds / 1.8e-9));
+  const auto start = Clock::now();
+  vector_bits == 512 ? fma_zmm(turns) : fma_ymm(turns);
+  return 12.0 * static_cast<double>(turns) * 2 * (vector_bits == 512 ? 16 : 8) / seconds_since(start);
 #else
   return 0;
 #endif
+}
+
+double peak_flops(int vector_bits) {
+  double best = 0;
+  for (int window = 0; window < kWindows; ++window) best = std::max(best, peak_flops_once(vector_bits, 4e-4));
+  return best;
 }
 
 double clock_hz() {
@@ -67,6 +109,17 @@ double clock_hz() {
   return best;
 #else
   return 0;
+#endif
+}
+
+Bandwidths measure_bandwidths([[maybe_unused]] const Target& target) {
+#if defined(__x86_64__)
+  std::vector<char> memory;
+  const bool wide = target.vector_bits == 512;
+  return {bandwidth_of(memory, target.l1_bytes / 2, wide), bandwidth_of(memory, target.l2_bytes / 2, wide),
+          bandwidth_of(memory, 4 * target.l2_bytes, wide)};
+#else
+  return {};
 #endif
 }
 

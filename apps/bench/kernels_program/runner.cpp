@@ -1,0 +1,100 @@
+#include "apps/bench/kernels_program/runner.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <span>
+
+#include "apps/bench/kernels_program/yardstick.h"
+#include "autotune/default_schedule.h"
+#include "codegen/artifact.h"
+#include "schedule/lower/lowering.h"
+
+namespace tensmith::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// Units: milliseconds of processor time that this process has used, which what else runs does not lengthen much.
+double processor_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+}  // namespace
+
+Runner::Runner(const Item& item, const Target& target, int threads) : pool_(threads), context_(pool_.context()) {
+  const double start = processor_ms();
+  const ScheduleRequest request{target, threads, item.inputs, item.outputs};
+  const LoweredKernel kernel = lower(default_schedule(item.workload, request, &explanation_));
+  CodegenOptions options;
+  const ObjectCode object = compile(LoopProgram{{kernel.function}}, target, options);
+  module_ = std::make_unique<JitModule>(JitModule::load(std::span(&object, 1)));
+  compile_ms_ = processor_ms() - start;
+  function_ = module_->find(kernel.function.name);
+  options.want_asm = true;
+  assembly_ = compile(LoopProgram{{kernel.function}}, target, options).assembly;
+  for (const Buffer& buffer : kernel.function.buffers) {
+    int64_t elements = 1;
+    for (const Expr& extent : buffer->shape) {
+      int64_t value = 1;
+      TS_CHECK(as_const_int(extent, &value)) << buffer->name;
+      elements *= value;
+    }
+    const auto& outputs = kernel.function.outputs;
+    const bool written =
+        std::any_of(outputs.begin(), outputs.end(), [&](const Buffer& output) { return output.same_as(buffer); });
+    (written ? bytes_written_ : bytes_read_) += elements * 4;
+    memory_.emplace_back(elements + 64);
+    for (int64_t k = 0; k < elements; ++k)
+      memory_.back()[k] = static_cast<float>(std::sin(0.37 * static_cast<double>(k % 1000)));
+    pointers_.push_back(memory_.back().data() +
+                        (64 - (reinterpret_cast<uintptr_t>(memory_.back().data()) & 63)) / 4 % 16);
+  }
+}
+
+void Runner::run() {
+  using P = void*;
+  P* p = pointers_.data();
+  const auto call = [&]<typename... T>(T... args) {
+    reinterpret_cast<int32_t (*)(const tensmith_context*, T...)>(function_)(&context_, args...);
+  };
+  switch (pointers_.size()) {
+    case 2: return call(p[0], p[1]);
+    case 3: return call(p[0], p[1], p[2]);
+    case 4: return call(p[0], p[1], p[2], p[3]);
+    case 5: return call(p[0], p[1], p[2], p[3], p[4]);
+    case 6: return call(p[0], p[1], p[2], p[3], p[4], p[5]);
+    default: TS_UNREACHABLE() << pointers_.size();
+  }
+}
+
+Timing time_beside_peak(Runner& runner, int vector_bits, int windows) {
+  double once = 1e30;
+  for (int k = 0; k < 3; ++k) {
+    const auto start = Clock::now();
+    runner.run();
+    once = std::min(once, ms_since(start));
+  }
+  constexpr double kWindowMs = 0.25;
+  const int turns = std::max(1, static_cast<int>(kWindowMs / std::max(1e-4, once)));
+  Timing timing{1e30, 0};
+  for (int w = 0; w < windows; ++w) {
+    if (vector_bits > 0)
+      timing.peak_flops = std::max(timing.peak_flops, peak_flops_once(vector_bits, once * turns * 1e-3));
+    runner.run();  // what the yardstick or others put into the caches goes
+    const auto start = Clock::now();
+    for (int t = 0; t < turns; ++t) runner.run();
+    timing.ms = std::min(timing.ms, ms_since(start) / turns);
+  }
+  return timing;
+}
+
+}  // namespace tensmith::bench
