@@ -4,8 +4,8 @@
 ///   int32_t NAME(const tensmith_context* ctx, void* buffer0, ..., scalar0, ...)       (see runtime/context.h)
 /// with one pointer per buffer and one value per scalar parameter (bool as a byte, 16-bit floats as their bits). It
 /// returns 0, the code of the assertion that failed, or the non-zero code of a function it called as a statement.
-/// Buffers must be aligned to their stated alignment, and no buffer that is written may overlap another one. Functions
-/// keep no state and may run concurrently.
+/// Buffers must be aligned to their stated alignment, and no buffer that is written may overlap another one, unless the
+/// attribute kMayOverlap says so. Functions keep no state and may run concurrently.
 ///
 /// A function with the attribute kDeclaration (see tensor/stmt.h) is defined by another object.
 ///
@@ -28,6 +28,11 @@ namespace tensmith {
 
 /// Returned by generated code when memory for an unplanned buffer cannot be had.
 inline constexpr int32_t kOutOfMemoryCode = -12;
+
+/// Attribute of a LoopFunction: a bit for each of its first 62 buffers that may be the same memory as the others of the
+/// set. An element of one of them is then read for the last time before it is written through another one, which the
+/// compiler of a kernel has to know (in-place results); all other buffers that are written overlap nothing.
+inline constexpr const char* kMayOverlap = "may_overlap";
 
 /// How code is generated; the target says what for.
 struct CodegenOptions {

@@ -159,6 +159,9 @@ struct RampMatch {
 };
 std::optional<RampMatch> match_ramp(const Expr& index);
 
+/// Whether buffer number `index` of the function is one of those that may be the same memory (kMayOverlap).
+bool may_overlap(const LoopFunction& f, size_t index);
+
 /// The C type of a scalar parameter or argument: bool travels as a byte.
 llvm::Type* abi_type(const LlvmValues& values, DType t);
 

@@ -43,7 +43,7 @@ llvm::Function* declare(const LoopFunction& f, ModuleContext& module) {
     const bool written =
         std::any_of(f.outputs.begin(), f.outputs.end(), [&](const Buffer& b) { return b.same_as(buffer); });
     llvm::AttrBuilder attributes(context);
-    attributes.addAttribute(llvm::Attribute::NoAlias);
+    if (!may_overlap(f, i)) attributes.addAttribute(llvm::Attribute::NoAlias);
     attributes.addAttribute(llvm::Attribute::NoUndef);
     attributes.addAlignmentAttr(llvm::Align(std::max<uint64_t>(buffer->alignment, 1)));
     if (const uint64_t bytes = known_bytes(buffer)) {

@@ -28,8 +28,8 @@ int64_t constant_bytes(const Buffer& buffer) {
 }
 
 /// One alias scope per buffer, so that LLVM knows that a store to one does not change another. Buffers of one function
-/// never overlap (see LoopFunction). Quadratic in size, hence not for host programs with many buffers.
-void make_scopes(llvm::LLVMContext& context, const std::vector<Buffer>& buffers,
+/// do not overlap, but for those that say so. Quadratic in size, hence not for host programs with many buffers.
+void make_scopes(llvm::LLVMContext& context, const LoopFunction& f, const std::vector<Buffer>& buffers,
                  std::unordered_map<const BufferNode*, BufferPlace>& places) {
   constexpr size_t kMaxScopes = 40;
   if (buffers.size() > kMaxScopes) return;
@@ -38,8 +38,9 @@ void make_scopes(llvm::LLVMContext& context, const std::vector<Buffer>& buffers,
   std::vector<llvm::Metadata*> scopes;
   for (const Buffer& buffer : buffers) scopes.push_back(md.createAnonymousAliasScope(domain, buffer->name));
   for (size_t i = 0; i < buffers.size(); ++i) {
-    std::vector<llvm::Metadata*> others = scopes;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    std::vector<llvm::Metadata*> others;
+    for (size_t k = 0; k < buffers.size(); ++k)
+      if (k != i && !(may_overlap(f, k) && may_overlap(f, i))) others.push_back(scopes[k]);
     BufferPlace& place = places[buffers[i].get()];
     place.scope = llvm::MDNode::get(context, {scopes[i]});
     if (!others.empty()) place.noalias = llvm::MDNode::get(context, others);
@@ -47,6 +48,11 @@ void make_scopes(llvm::LLVMContext& context, const std::vector<Buffer>& buffers,
 }
 
 }  // namespace
+
+bool may_overlap(const LoopFunction& f, size_t index) {
+  const auto it = f.attrs.find(kMayOverlap);
+  return it != f.attrs.end() && index < std::min<size_t>(f.buffers.size(), 62) && (it->second >> index & 1) != 0;
+}
 
 FunctionEmitter::FunctionEmitter(ModuleContext& module, llvm::Function* function)
     : module_(module),
@@ -80,7 +86,7 @@ void FunctionEmitter::emit_function(const LoopFunction& f) {
       return true;
     });
   }
-  make_scopes(function_->getContext(), all, buffers_);
+  make_scopes(function_->getContext(), f, all, buffers_);
   context_ = function_->getArg(0);
   thread_ = builder_.getInt32(0);
   unsigned position = 1;

@@ -13,6 +13,7 @@
 #include "graph/passes/decompose.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/fold_batch_norm.h"
+#include "graph/passes/merge_products.h"
 #include "graph/passes/recompose.h"
 #include "runtime/base/files.h"
 
@@ -42,6 +43,8 @@ constexpr GraphPass kPasses[] = {
      canonicalize},
     {"fold-batch-norm-again", "moves factors and terms by channel into the weights in front",
      "a term behind a convolution may have stood behind a transpose", 1, false, fold_batch_norm},
+    {"fold-scale", "moves a number by which a product is multiplied into its weights",
+     "after cancel-moves, which brings the number and the product together", 1, false, fold_scale},
     {"decompose", "replaces operators that are defined by simpler ones",
      "late, since composite operators are better patterns than their parts", 0, true, decompose},
     {"fold-decomposed", "computes what became constant", "decompositions compute with shapes", 0, true, fold},
@@ -49,6 +52,8 @@ constexpr GraphPass kPasses[] = {
      false, canonicalize},
     {"cse-again", "merges nodes that compute the same", "all rewrites may have made equal nodes", 1, false,
      eliminate_common},
+    {"merge-products", "makes one product of several with the same operand",
+     "late: patterns before it look for single products, and equal ones are one by now", 1, false, merge_products},
     {"dce", "removes nodes that no output needs", "last: nothing behind it makes dead nodes", 0, true, eliminate_dead},
 };
 

@@ -8,11 +8,12 @@
 #include <thread>
 #include <unordered_map>
 
+#include "apps/driver/in_place.h"
 #include "apps/driver/main_program.h"
 #include "apps/driver/pack.h"
 #include "autotune/default_schedule.h"
 #include "graph/partition/group_workload.h"
-#include "graph/partition/layouts.h"
+#include "graph/partition/placement.h"
 #include "graph/partition/support.h"
 #include "graph/pipeline.h"
 #include "runtime/base/config.h"
@@ -36,7 +37,9 @@ struct KernelTask {
   CompiledKernel* info = nullptr;
 };
 
-Layout layout_or_default(const graph::LayoutMap& layouts, const graph::Value& value) {
+Layout layout_of(const graph::LayoutMap& layouts, const graph::PlacementPlan& placements, const graph::Value& value) {
+  if (const auto placed = placements.places.find(value); placed != placements.places.end())
+    return placed->second.layout;
   const auto it = layouts.find(value);
   return it == layouts.end() ? Layout() : it->second;
 }
@@ -121,6 +124,7 @@ ObjectCode make_kernel(KernelTask& task, const CompileOptions& options, std::mut
     info.lowered = lower(info.schedule, lower_options);
   }
   info.lowered.function.name = options.prefix + info.name;
+  mark_in_place(info.lowered, in_place_pairs(info.schedule));
   info.lower_ms = ms_since(start);
   start = Clock::now();
   CodegenOptions codegen;
@@ -233,25 +237,29 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
                            "model: expected only what can be compiled, got these:\n" + to_string(report));
 
   std::string explanation;
-  const std::vector<graph::Group> groups =
-      fuse(graph, {options.opt_level > 0}, options.explain ? &explanation : nullptr);
-  program.fusion_explanation = explanation;
+  std::string* const explain = options.explain ? &explanation : nullptr;
+  const std::string& wanted = config()->layouts;
+  const graph::LayoutChoice choice = wanted == "channels-last" ? graph::LayoutChoice::kChannelsLast
+                                     : wanted == "blocked"     ? graph::LayoutChoice::kBlocked
+                                                               : graph::LayoutChoice::kPriced;
   const graph::LayoutMap layouts =
-      options.opt_level >= 2 ? choose_layouts(graph, groups, options.target) : graph::LayoutMap();
+      options.opt_level >= 2 ? choose_layouts(graph, options.target, choice) : graph::LayoutMap();
+  const graph::PlacementPlan placements = place_values(graph, layouts, explain);
+  const std::vector<graph::Group> groups = fuse(graph, {options.opt_level > 0, placements.free}, explain);
+  program.fusion_explanation = explanation;
   program.stats.groups = static_cast<int>(groups.size());
   if (options.dump) options.dump("graph", "optimised", to_string(graph));
 
-  MainProgramBuilder builder(graph, layouts, options.prefix);
+  MainProgramBuilder builder(graph, layouts, placements, options.prefix);
   std::vector<KernelTask> tasks;
   std::vector<std::unique_ptr<CompiledKernel>> infos;
   std::unordered_map<std::string, int> known;
   for (const graph::Group& group : groups) {
-    if (builder.try_alias(group)) continue;
     KernelTask task{make_group_workload(graph, group, "kernel"), {options.target, options.threads, {}, {}}, nullptr};
     for (const graph::Value& value : task.work.inputs)
-      task.request.input_layouts.push_back(layout_or_default(layouts, value));
+      task.request.input_layouts.push_back(layout_of(layouts, placements, value));
     for (const graph::Value& value : task.work.outputs)
-      task.request.output_layouts.push_back(layout_or_default(layouts, value));
+      task.request.output_layouts.push_back(layout_of(layouts, placements, value));
     const auto [it, fresh] = known.try_emplace(kernel_key(task.work, task.request), static_cast<int>(tasks.size()));
     std::string label;
     for (graph::NodeId id : group.nodes) label += (label.empty() ? "" : "+") + graph.node(id).name;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "apps/driver/in_place.h"
 #include "apps/driver/pack.h"
 #include "graph/partition/memory_plan.h"
 
@@ -26,25 +27,33 @@ int64_t buffer_bytes(const Buffer& buffer) {
 
 }  // namespace
 
-MainProgramBuilder::MainProgramBuilder(const graph::Graph& graph, const graph::LayoutMap& layouts, std::string prefix)
-    : graph_(graph), layouts_(layouts), prefix_(std::move(prefix)) {
+MainProgramBuilder::MainProgramBuilder(const graph::Graph& graph, const graph::LayoutMap& layouts,
+                                       const graph::PlacementPlan& placements, std::string prefix)
+    : graph_(graph), layouts_(layouts), placements_(placements), prefix_(std::move(prefix)) {
   for (size_t k = 0; k < graph.inputs.size(); ++k)
     places_[{graph.inputs[k], 0}] = {Home::kInput, static_cast<int>(k), 0};
 }
 
-graph::Value MainProgramBuilder::resolve(graph::Value value) const {
-  for (auto it = alias_.find(value); it != alias_.end(); it = alias_.find(value)) value = it->second;
-  return value;
+graph::Value MainProgramBuilder::base_of(graph::Value value) const {
+  const auto it = placements_.places.find(value);
+  return it == placements_.places.end() ? value : it->second.base;
 }
 
-bool MainProgramBuilder::try_alias(const graph::Group& group) {
-  if (!group.is_view) return false;
-  const graph::Node& node = graph_.node(group.nodes[0]);
-  const graph::Value out{node.id, 0}, in = node.inputs[0];
-  if (layouts_.count(out) || layouts_.count(in) || graph_.constant(in)) return false;
-  if (std::find(graph_.outputs.begin(), graph_.outputs.end(), out) != graph_.outputs.end()) return false;
-  alias_[out] = in;
-  return true;
+MainProgramBuilder::Place MainProgramBuilder::place_of(graph::Value value) const {
+  Place place = places_.at(base_of(value));
+  if (const auto it = placements_.places.find(value); it != placements_.places.end())
+    place.offset += it->second.offset * graph_.type(value).dtype.bytes();
+  return place;
+}
+
+int64_t MainProgramBuilder::bytes_of(graph::Value base) const {
+  const graph::TensorType& type = graph_.type(base);
+  std::vector<int64_t> shape = type.static_shape();
+  if (const auto it = layouts_.find(base); it != layouts_.end() && !it->second.dims().empty())
+    shape = it->second.physical_shape(shape);
+  int64_t bytes = type.dtype.bytes();
+  for (int64_t extent : shape) TS_CHECK(!__builtin_mul_overflow(bytes, extent, &bytes)) << graph_.value_name(base);
+  return bytes;
 }
 
 void MainProgramBuilder::add_call(const graph::Group&, const graph::GroupWorkload& work, int kernel) {
@@ -56,10 +65,10 @@ Expr MainProgramBuilder::address(const Place& place) const {
     return Call::make(kHandle, Intrinsic::kAddressOf, {Load::make(buffer, {Expr(offset)})});
   };
   switch (place.home) {
-    case Home::kInput: return at(inputs_[place.index], 0);
-    case Home::kOutput: return at(outputs_[place.index], 0);
+    case Home::kInput: return at(inputs_[place.index], place.offset / inputs_[place.index]->dtype.bytes());
+    case Home::kOutput: return at(outputs_[place.index], place.offset / outputs_[place.index]->dtype.bytes());
     case Home::kWeights: return at(weights_, place.offset);
-    case Home::kArena: return at(arena_, offsets_[place.index]);
+    case Home::kArena: return at(arena_, offsets_[place.index] + place.offset);
   }
   return {};
 }
@@ -70,7 +79,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
   std::map<graph::Value, int> output_home;
   for (size_t k = 0; k < graph_.outputs.size(); ++k) {
     const graph::Value value = graph_.outputs[k];
-    if (!graph_.constant(value) && resolve(value) == value && !places_.count(value))
+    if (!graph_.constant(value) && base_of(value) == value && !places_.count(value))
       output_home.try_emplace(value, static_cast<int>(k));
   }
   for (const auto& [value, index] : output_home) places_[value] = {Home::kOutput, index, 0};
@@ -97,22 +106,56 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     }
     return it->second;
   };
+  const int end = static_cast<int>(calls_.size());
+  std::map<graph::Value, int> last_read;  // of bases
+  for (size_t c = 0; c < calls_.size(); ++c)
+    for (const graph::Value& value : calls_[c].inputs) last_read[base_of(value)] = static_cast<int>(c);
+  for (const graph::Value& output : graph_.outputs) last_read[base_of(output)] = end;
   for (size_t c = 0; c < calls_.size(); ++c) {
     Step& call = calls_[c];
     const LoweredKernel& kernel = program.kernels[call.kernel].lowered;
     const int step = static_cast<int>(c);
+    // The operand whose memory result `k` takes over: the kernel allows it, and nobody reads the operand afterwards.
+    const auto operand_to_overwrite = [&](size_t k, int64_t bytes) -> const Place* {
+      for (const InPlacePair& pair : in_place_pairs(program.kernels[call.kernel].schedule)) {
+        if (pair.output != static_cast<int>(k)) continue;
+        const graph::Value value = call.inputs[static_cast<size_t>(pair.input)], base = base_of(value);
+        const auto place = places_.find(base);
+        if (place == places_.end() || place->second.home != Home::kArena || last_read.at(base) != step) continue;
+        if (place_of(value).offset != 0 || requests[place->second.index].bytes != bytes) continue;
+        if (std::count_if(call.inputs.begin(), call.inputs.end(),
+                          [&](const graph::Value& v) { return base_of(v) == base; }) == 1)
+          return &place->second;
+      }
+      return nullptr;
+    };
     for (size_t k = 0; k < call.inputs.size(); ++k) {
-      const graph::Value value = resolve(call.inputs[k]);
+      const graph::Value value = call.inputs[k];
       if (graph_.constant(value)) {
         weight_place[{value, kernel.input_layouts[k].text()}] = place_constant(value, kernel.input_layouts[k]);
-      } else if (const Place& place = places_.at(value); place.home == Home::kArena) {
+      } else if (const Place& place = places_.at(base_of(value)); place.home == Home::kArena) {
         requests[place.index].last = std::max(requests[place.index].last, step);
       }
     }
     for (size_t k = 0; k < call.outputs.size(); ++k) {
-      if (places_.count(call.outputs[k])) continue;
-      places_[call.outputs[k]] = {Home::kArena, static_cast<int>(requests.size()), 0};
-      requests.push_back({buffer_bytes(kernel.function.buffers[kernel.num_inputs + k]), step, step});
+      const graph::Value base = base_of(call.outputs[k]);
+      if (const auto it = places_.find(base); it != places_.end()) {
+        // A later part of what others have begun to write.
+        if (it->second.home == Home::kArena)
+          requests[it->second.index].last = std::max(requests[it->second.index].last, step);
+        continue;
+      }
+      const bool own = base == call.outputs[k];
+      const int64_t bytes = own ? buffer_bytes(kernel.function.buffers[kernel.num_inputs + k]) : bytes_of(base);
+      if (const Place* operand = own ? operand_to_overwrite(k, bytes) : nullptr) {
+        const Place place = *operand;
+        places_[base] = place;
+        requests[place.index].last = std::max(requests[place.index].last, step);
+        ++in_place_;
+        continue;
+      }
+      places_[base] = {Home::kArena, static_cast<int>(requests.size()), 0};
+      requests.push_back({bytes, step, step});
     }
     for (int w = 0; w < kernel.num_workspaces; ++w) {
       call.workspaces.push_back(static_cast<int>(requests.size()));
@@ -121,9 +164,8 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     }
   }
   // Outputs that need a copy keep their source until the end.
-  const int end = static_cast<int>(calls_.size());
   for (const graph::Value& output : graph_.outputs) {
-    const graph::Value value = resolve(output);
+    const graph::Value value = base_of(output);
     if (const auto it = places_.find(value); it != places_.end() && it->second.home == Home::kArena)
       requests[it->second.index].last = end;
   }
@@ -160,12 +202,12 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     const LoweredKernel& kernel = program.kernels[call.kernel].lowered;
     std::vector<Expr> args;
     for (size_t k = 0; k < call.inputs.size(); ++k) {
-      const graph::Value value = resolve(call.inputs[k]);
+      const graph::Value value = call.inputs[k];
       if (graph_.constant(value))
         args.push_back(address({Home::kWeights, 0, weight_place.at({value, kernel.input_layouts[k].text()})}));
-      else args.push_back(address(places_.at(value)));
+      else args.push_back(address(place_of(value)));
     }
-    for (const graph::Value& value : call.outputs) args.push_back(address(places_.at(value)));
+    for (const graph::Value& value : call.outputs) args.push_back(address(place_of(value)));
     for (int request : call.workspaces) args.push_back(address({Home::kArena, request, 0}));
     const auto observe = [&](int is_end) {
       return Evaluate::make(Call::make_extern(
@@ -176,7 +218,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     body.push_back(observe(1));
   }
   for (size_t k = 0; k < graph_.outputs.size(); ++k) {
-    const graph::Value value = graph_.outputs[k], source = resolve(value);
+    const graph::Value value = graph_.outputs[k], source = base_of(value);
     const auto home = output_home.find(value);
     if (home != output_home.end() && home->second == static_cast<int>(k)) continue;
     // A plain copy in loop IR over bytes.

@@ -6,21 +6,24 @@
 
 #include "apps/driver/program.h"
 #include "graph/partition/group_workload.h"
-#include "graph/partition/layouts.h"
+#include "graph/partition/placement.h"
 
 namespace tensmith {
 
 class MainProgramBuilder {
  public:
-  MainProgramBuilder(const graph::Graph& graph, const graph::LayoutMap& layouts, std::string prefix);
+  /// `layouts` are those of values in memory of their own, `placements` tells which lie in that of others; both must
+  /// outlive the builder.
+  MainProgramBuilder(const graph::Graph& graph, const graph::LayoutMap& layouts, const graph::PlacementPlan& placements,
+                     std::string prefix);
 
-  /// Makes the output of a group that only renames elements the same memory as its input. False when it must be copied.
-  bool try_alias(const graph::Group& group);
   /// Appends a call of kernel number `kernel`.
   void add_call(const graph::Group& group, const graph::GroupWorkload& work, int kernel);
   /// Plans the memory, packs the weights as the kernels want them and writes `main` into the program, whose kernels are
   /// known now.
   void finish(CompiledProgram& program);
+  /// How many results were written over an operand.
+  int in_place() const { return in_place_; }
   /// main and main_packed.
   LoopProgram functions() const { return functions_; }
 
@@ -30,7 +33,7 @@ class MainProgramBuilder {
   struct Place {
     Home home = Home::kArena;
     int index = 0;       ///< input, output or memory request
-    int64_t offset = 0;  ///< kWeights. Units: bytes
+    int64_t offset = 0;  ///< Units: bytes
   };
   struct Step {
     int kernel = 0;
@@ -38,18 +41,24 @@ class MainProgramBuilder {
     std::vector<int> workspaces;  ///< memory requests
   };
 
-  graph::Value resolve(graph::Value value) const;
+  /// Whose memory the value lies in: its own, or that of another value.
+  graph::Value base_of(graph::Value value) const;
+  /// Where a value starts whose base has a place.
+  Place place_of(graph::Value value) const;
+  /// The bytes of a value in memory of its own, padding included.
+  int64_t bytes_of(graph::Value base) const;
   Expr address(const Place& place) const;
 
   const graph::Graph& graph_;
   const graph::LayoutMap& layouts_;
+  const graph::PlacementPlan& placements_;
   std::string prefix_;
-  std::map<graph::Value, graph::Value> alias_;
-  std::map<graph::Value, Place> places_;
+  std::map<graph::Value, Place> places_;  // of bases
   std::vector<Step> calls_;
   std::vector<Buffer> inputs_, outputs_;
   Buffer weights_, arena_;
   std::vector<int64_t> offsets_;
+  int in_place_ = 0;
   LoopProgram functions_;
 };
 

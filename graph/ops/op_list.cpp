@@ -57,6 +57,7 @@ const std::vector<OpDef>& definitions() {
     add(ops::gather_nd());
     add(ops::gemm());
     add_table(ops::global_pool());
+    add(ops::greater_else());
     add(ops::grid_sample());
     add(ops::group_normalization());
     add(ops::identity());

@@ -49,6 +49,7 @@ OpDef gather_elements();
 OpDef gather_nd();
 OpDef gemm();
 std::vector<OpDef> global_pool();
+OpDef greater_else();
 OpDef grid_sample();
 OpDef group_normalization();
 OpDef identity();

@@ -43,6 +43,7 @@ set(TS_OP_SOURCES
   ops/gather_nd.cpp
   ops/gemm.cpp
   ops/global_pool.cpp
+  ops/greater_else.cpp
   ops/grid_sample.cpp
   ops/group_normalization.cpp
   ops/identity.cpp

@@ -1,7 +1,6 @@
 #include "graph/partition/fuse.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -14,55 +13,72 @@ namespace {
 // Beyond this many nodes a kernel only gets slower to compile.
 constexpr size_t kMaxGroupNodes = 24;
 
-/// Operators that move no element in row-major order: a reshape by any name.
-bool only_renames(const Node& node) {
-  const std::string& op = node.op->name;
-  return node.op->fusion == FusionKind::kInjective &&
-         (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten");
-}
-
 class Fuser {
  public:
-  Fuser(const Graph& graph, std::string* explanation) : graph_(graph), explanation_(explanation) {
+  Fuser(const Graph& graph, const std::set<NodeId>& free, std::string* explanation)
+      : graph_(graph), free_(free), explanation_(explanation), position_(static_cast<size_t>(graph.end_id()), -1) {
     const std::vector<NodeId> order = graph.topological_order();
     for (size_t k = 0; k < order.size(); ++k) {
-      position_[order[k]] = static_cast<int>(k);
+      position_[static_cast<size_t>(order[k])] = static_cast<int>(k);
       if (is_kernel(order[k])) order_.push_back(order[k]);
     }
-    for (NodeId id : order_) group_of_[id] = id;
+    parent_.resize(position_.size());
+    members_.resize(position_.size());
+    for (NodeId id : order_) {
+      parent_[static_cast<size_t>(id)] = id;
+      members_[static_cast<size_t>(id)] = {id};
+    }
   }
 
   void run() {
-    // Anchors first take what follows them; then elementwise chains form; then reductions take what feeds them.
+    // Anchors first take what follows them; then elementwise chains form; then kernels take what feeds them alone.
     for (FusionKind kind :
          {FusionKind::kContraction, FusionKind::kReduction, FusionKind::kInjective, FusionKind::kElementwise})
       for (NodeId id : order_)
-        if (graph_.node(id).op->fusion == kind && group_of_[id] == id && !only_renames(graph_.node(id))) grow(id);
-    for (NodeId id : order_)
-      if (graph_.node(id).op->fusion == FusionKind::kReduction) take_producers(id);
+        if (kind_of(id) == kind && is_single(id)) grow(id);
+    for (FusionKind kind : {FusionKind::kReduction, FusionKind::kInjective, FusionKind::kElementwise})
+      for (NodeId id : order_)
+        if (kind_of(id) == kind) take_producers(id);
   }
 
   std::vector<Group> groups() const {
-    std::map<NodeId, std::vector<NodeId>> members;
-    for (NodeId id : order_) members[root(id)].push_back(id);
     std::vector<Group> groups;
-    for (auto& [root_id, nodes] : members) {
-      std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position_.at(a) < position_.at(b); });
-      groups.push_back(make_group(nodes));
-    }
-    return sort_groups(std::move(groups));
+    for (NodeId id : order_)
+      if (root(id) == id) {
+        std::vector<NodeId> nodes = members(id);
+        std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position(a) < position(b); });
+        groups.push_back(make_group(nodes));
+      }
+    // Nodes that need no kernel hand the order on.
+    for (NodeId id : free_) groups.push_back(make_group({id}));
+    groups = sort_groups(std::move(groups));
+    std::erase_if(groups, [&](const Group& group) { return free_.count(group.nodes[0]) != 0; });
+    return groups;
   }
 
  private:
-  bool is_kernel(NodeId id) const {
-    const std::string& op = graph_.node(id).op->name;
-    return op != "Input" && op != "Constant";
-  }
+  FusionKind kind_of(NodeId id) const { return graph_.node(id).op->fusion; }
+  int position(NodeId id) const { return position_[static_cast<size_t>(id)]; }
+  bool is_kernel(NodeId id) const { return !graph_.node(id).op->is_source && !free_.count(id); }
   NodeId root(NodeId id) const {
-    while (group_of_.at(id) != id) id = group_of_.at(id);
+    while (parent_[static_cast<size_t>(id)] != id) {
+      NodeId& parent = parent_[static_cast<size_t>(id)];
+      parent = parent_[static_cast<size_t>(parent)];
+      id = parent;
+    }
     return id;
   }
-  bool in_group(NodeId id, NodeId root_id) const { return root(id) == root_id; }
+  const std::vector<NodeId>& members(NodeId root_id) const { return members_[static_cast<size_t>(root_id)]; }
+  bool is_single(NodeId id) const { return root(id) == id && members(id).size() == 1; }
+  bool in_group(NodeId id, NodeId root_id) const { return is_kernel(id) && root(id) == root_id; }
+  /// Moves all of group `from` into group `to`; `to` stays the root.
+  void merge(NodeId from, NodeId to) {
+    std::vector<NodeId>& source = members_[static_cast<size_t>(from)];
+    std::vector<NodeId>& target = members_[static_cast<size_t>(to)];
+    target.insert(target.end(), source.begin(), source.end());
+    source.clear();
+    parent_[static_cast<size_t>(from)] = to;
+  }
   void say(NodeId from, NodeId to, const std::string& text) const {
     if (explanation_) *explanation_ += graph_.node(from).name + " -> " + graph_.node(to).name + ": " + text + "\n";
   }
@@ -72,11 +88,13 @@ class Fuser {
       if (!same_dim(a.shape[d], b.shape[d])) return false;
     return true;
   }
-  std::vector<NodeId> members(NodeId root_id) const {
-    std::vector<NodeId> nodes;
-    for (NodeId id : order_)
-      if (in_group(id, root_id)) nodes.push_back(id);
-    return nodes;
+  static double elements(const TensorType& type) {
+    double count = 1;
+    for (const Expr& dim : type.shape) {
+      int64_t extent;
+      count *= as_const_int(dim, &extent) ? static_cast<double>(extent) : 64;
+    }
+    return count;
   }
 
   /// Adds elementwise nodes behind the group while its one output only feeds them: straight chains and diamonds that
@@ -95,7 +113,7 @@ class Fuser {
             failed = true;
             return;
           }
-          frontier.insert({position_.at(use.node), use.node});
+          frontier.insert({position(use.node), use.node});
         }
       };
       push_uses(tail);
@@ -105,9 +123,10 @@ class Fuser {
         frontier.erase(frontier.begin());
         const Node& node = graph_.node(next);
         std::string why;
-        if (node.op->fusion != FusionKind::kElementwise) why = "not elementwise";
+        if (!is_kernel(next)) why = "it needs no kernel";
+        else if (node.op->fusion != FusionKind::kElementwise) why = "not elementwise";
         else if (node.types.size() != 1 || !same_shape(node.types[0], type)) why = "another shape";
-        else if (root(next) != next || !members_single(next)) why = "already in a kernel";
+        else if (!is_single(next)) why = "already in a kernel";
         else if (size + added.size() >= kMaxGroupNodes) why = "the kernel is large enough";
         if (!why.empty()) {
           say(tail, next, "not fused: " + why);
@@ -117,71 +136,59 @@ class Fuser {
         added.push_back(next);
         if (frontier.empty()) closed = true;
         else push_uses(next);
-        if (closed) break;
       }
       if (failed || !closed) return;
       for (NodeId id : added) {
         say(tail, id, "fused: elementwise on the result");
-        group_of_[id] = root(start);
+        merge(id, start);
       }
       size += added.size();
       tail = added.back();
     }
   }
-  bool members_single(NodeId id) const {
-    for (const auto& [other, parent] : group_of_)
-      if (parent == id && other != id) return false;
+
+  /// Whether the nodes of a group only compute or move single elements and serve nobody but `target`.
+  bool serves_only(NodeId group, NodeId target) const {
+    for (NodeId n : members(group)) {
+      const Node& node = graph_.node(n);
+      const bool simple = node.op->fusion == FusionKind::kElementwise || node.op->fusion == FusionKind::kInjective;
+      if (!simple || node.types.size() != 1 || !node.op->compute) return false;
+      for (const Graph::Use& use : graph_.uses({n, 0}))
+        if (use.node < 0 || !(in_group(use.node, group) || in_group(use.node, target))) return false;
+    }
     return true;
   }
 
-  /// A reduction reads its input once per pass: elementwise producers that nobody else needs are computed on the way.
-  void take_producers(NodeId reduction) {
-    const NodeId target = root(reduction);
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      for (NodeId id : members(target)) {
-        for (const Value& input : graph_.node(id).inputs) {
-          if (!input.given() || !is_kernel(input.node) || in_group(input.node, target)) continue;
-          const NodeId other = root(input.node);
-          const std::vector<NodeId> nodes = members(other);
-          if (nodes.size() + members(target).size() > kMaxGroupNodes) continue;
-          bool fits = true;
-          for (NodeId n : nodes) {
-            const Node& node = graph_.node(n);
-            fits = fits && node.op->fusion == FusionKind::kElementwise && node.types.size() == 1;
-            for (const Graph::Use& use : graph_.uses({n, 0}))
-              fits = fits && use.node >= 0 && (in_group(use.node, other) || in_group(use.node, target));
-          }
-          if (!fits || creates_cycle(other, target)) continue;
-          for (NodeId n : nodes) group_of_[n] = target;
-          say(input.node, id, "fused: feeds the reduction");
-          changed = true;
-        }
-        if (changed) break;
+  /// Takes groups of elementwise and injective nodes that feed nobody else, when their elements are read about once:
+  /// they are then computed on the way and need no memory. No cycle can come of it, here or in `grow`: everything that
+  /// is taken serves the group alone, so nothing outside lies on a way from it to the group.
+  void take_producers(NodeId id) {
+    const NodeId target = root(id);
+    std::vector<NodeId> open = members(target);
+    while (!open.empty()) {
+      const NodeId reader = open.back();
+      open.pop_back();
+      const Node& node = graph_.node(reader);
+      if (node.op->fusion == FusionKind::kContraction || node.op->fusion == FusionKind::kOpaque) continue;
+      for (const Value& input : node.inputs) {
+        if (!input.given() || !is_kernel(input.node)) continue;
+        const NodeId other = root(input.node);
+        if (other == target || !serves_only(other, target)) continue;
+        if (members(other).size() + members(target).size() > kMaxGroupNodes) continue;
+        // Reading elements again and again would compute them as often.
+        if (node.op->fusion != FusionKind::kReduction && elements(node.types[0]) > elements(graph_.type(input)))
+          continue;
+        // Reductions pass over their operand more than once: only cheap steps along memory are repeated.
+        if (node.op->fusion == FusionKind::kReduction && !all_elementwise(other)) continue;
+        say(input.node, reader, "fused: feeds nobody else");
+        open.insert(open.end(), members(other).begin(), members(other).end());
+        merge(other, target);
       }
     }
   }
-
-  /// Whether a path leads from group `a` to group `b` through nodes outside of both.
-  bool creates_cycle(NodeId a, NodeId b) const {
-    std::set<NodeId> seen;
-    std::vector<NodeId> stack;
-    for (NodeId id : members(a)) stack.push_back(id);
-    while (!stack.empty()) {
-      const NodeId id = stack.back();
-      stack.pop_back();
-      for (size_t o = 0; o < graph_.node(id).types.size(); ++o)
-        for (const Graph::Use& use : graph_.uses({id, static_cast<int>(o)})) {
-          if (use.node < 0 || in_group(use.node, a)) continue;
-          if (in_group(use.node, b)) {
-            if (!in_group(id, a)) return true;
-            continue;
-          }
-          if (seen.insert(use.node).second) stack.push_back(use.node);
-        }
-    }
-    return false;
+  bool all_elementwise(NodeId group) const {
+    return std::all_of(members(group).begin(), members(group).end(),
+                       [&](NodeId n) { return kind_of(n) == FusionKind::kElementwise; });
   }
 
   Group make_group(const std::vector<NodeId>& nodes) const {
@@ -200,7 +207,6 @@ class Fuser {
           group.outputs.push_back(v);
       }
     }
-    group.is_view = nodes.size() == 1 && only_renames(graph_.node(nodes[0]));
     return group;
   }
 
@@ -219,7 +225,7 @@ class Fuser {
       for (size_t p : producers) readers[p].push_back(g);
     }
     std::set<std::pair<int, size_t>> ready;
-    const auto key = [&](size_t g) { return std::pair(position_.at(groups[g].nodes.back()), g); };
+    const auto key = [&](size_t g) { return std::pair(position(groups[g].nodes.back()), g); };
     for (size_t g = 0; g < groups.size(); ++g)
       if (missing[g] == 0) ready.insert(key(g));
     std::vector<Group> sorted;
@@ -235,16 +241,19 @@ class Fuser {
   }
 
   const Graph& graph_;
+  const std::set<NodeId>& free_;
   std::string* explanation_;
-  std::vector<NodeId> order_;
-  std::unordered_map<NodeId, int> position_;
-  std::unordered_map<NodeId, NodeId> group_of_;
+  std::vector<NodeId> order_;  // nodes that need a kernel, producers first
+  std::vector<int> position_;  // by node
+  // Union and find over nodes; the root of a group is the node that it grew from.
+  mutable std::vector<NodeId> parent_;
+  std::vector<std::vector<NodeId>> members_;  // by root
 };
 
 }  // namespace
 
 std::vector<Group> fuse(const Graph& graph, const FuseOptions& options, std::string* explanation) {
-  Fuser fuser(graph, explanation);
+  Fuser fuser(graph, options.free, explanation);
   if (options.enabled) fuser.run();
   return fuser.groups();
 }

@@ -1,6 +1,8 @@
 #include "graph/passes/algebra.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 namespace tensmith::graph {
 
@@ -36,6 +38,30 @@ bool involution(Rewriter& r, const Node& n) {
 bool idempotent(Rewriter& r, const Node& n) { return r.producer(n.inputs[0], n.op->name) && to_first(r, n); }
 
 bool where_same(Rewriter& r, const Node& n) { return n.inputs[1] == n.inputs[2] && r.replace(n, n.inputs[1]); }
+
+/// Whether no element is below 0, whatever the inputs; NaN is possible.
+bool never_negative(const Rewriter& r, Value v, int depth = 4) {
+  static constexpr std::array<std::string_view, 9> kNames = {"Abs",     "Exp",     "HardSigmoid", "ReduceL2", "Relu",
+                                                             "Sigmoid", "Softmax", "Softplus",    "Sqrt"};
+  if (!v.given()) return false;
+  const Node& node = r.graph.node(v.node);
+  if (!node.op->domain.empty()) return false;
+  if (std::find(kNames.begin(), kNames.end(), node.op->name) != kNames.end()) return true;
+  // What moves elements or brings non-negative ones together.
+  const bool through = node.op->renames || node.op->name == "Transpose" || node.op->name == "Slice";
+  const bool both = node.op->name == "Add" || node.op->name == "Mul";
+  if (depth == 0 || !(through || both)) return false;
+  return never_negative(r, node.inputs[0], depth - 1) && (through || never_negative(r, node.inputs[1], depth - 1));
+}
+
+/// Exporters of attention guard the softmax of rows that are masked whole, which is NaN. (-0 becomes 0.)
+bool where_nan(Rewriter& r, const Node& n) {
+  const Node* test = r.producer(n.inputs[0], "IsNaN");
+  if (!test || test->inputs[0] != n.inputs[2] || !r.is_number(n.inputs[1], 0) || !never_negative(r, n.inputs[2]))
+    return false;
+  auto made = r.edit.try_add(*find_op("GreaterElse", "tensmith"), {n.inputs[2], n.inputs[1]}, {}, n.name);
+  return made && r.replace(n, {*made, 0});
+}
 
 /// Whether every value of `from` is exactly one of `to`.
 bool widens(DType from, DType to) {
@@ -182,6 +208,7 @@ constexpr Rule kRules[] = {
     {"floor-floor", "Floor", "Floor(Floor(x)) --> Floor(x)", idempotent},
     {"ceil-ceil", "Ceil", "Ceil(Ceil(x)) --> Ceil(x)", idempotent},
     {"where-same", "Where", "Where(c, x, x) --> x", where_same},
+    {"where-nan", "Where", "Where(IsNaN(x), 0, x) --> GreaterElse(x, 0) for x that is never negative", where_nan},
     {"cast-of-cast", "Cast", "Cast(Cast(x to a wider type)) --> Cast(x)", cast_of_cast},
     {"narrow-operand", "", "Expand(x) + y --> x + y where y has the shape; a constant of equal elements is one number",
      narrow_operand},

@@ -37,6 +37,7 @@ const Switch kTable[] = {
     {"seed", "N", "", "seed of everything random", &Config::seed},
     {"contract", "", "", "allow a*b+c to become one fused multiply-add", &Config::contract},
     {"winograd", "", "", "allow Winograd convolution", &Config::winograd},
+    {"layouts", "FORM", "auto|channels-last|blocked", "the layout of chains of spatial operators", &Config::layouts},
     {"constant-limit-mib", "N", "", "largest tensor that constant folding may make", &Config::constant_limit_mib},
     {"memory-limit-mib", "N", "", "largest arena and largest model that are accepted", &Config::memory_limit_mib},
     {"threads", "N", "", "threads for running, 0 for all usable cores", &Config::threads},

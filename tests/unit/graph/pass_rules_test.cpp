@@ -11,6 +11,7 @@
 #include "graph/passes/cancel_transpose_reshape.h"
 #include "graph/passes/canonicalize.h"
 #include "graph/passes/fold_batch_norm.h"
+#include "graph/passes/merge_products.h"
 #include "graph/passes/recompose.h"
 #include "runtime/base/files.h"
 
@@ -130,6 +131,82 @@ TEST(PassRules, Algebra) { check(algebra_rules(), "algebra"); }
 TEST(PassRules, FoldBatchNorm) { check(fold_batch_norm_rules(), "fold_batch_norm"); }
 TEST(PassRules, CancelTransposeReshape) { check(cancel_transpose_reshape_rules(), "cancel_transpose_reshape"); }
 TEST(PassRules, Recompose) { check(recompose_rules(), "recompose"); }
+TEST(PassRules, FoldScale) { check(fold_scale_rules(), "fold_scale"); }
+
+/// A graph before and after the pass over all products; both compute the same.
+void check_merge(const std::string& before, const std::string& after) {
+  Graph graph = parsed(before);
+  ASSERT_FALSE(graph.outputs.empty());
+  const Graph original = graph.clone();
+  GraphEditor edit(graph);
+  EXPECT_EQ(merge_products(edit, {}) > 0, before != after);
+  edit.erase_dead();
+  ASSERT_TRUE(verify(graph).ok());
+  EXPECT_EQ(statements_of(graph), after);
+  const std::vector<RefTensor> inputs = random_inputs(original);
+  const auto expected = interpret(original, inputs), got = interpret(graph, inputs);
+  ASSERT_TRUE(expected.ok() && got.ok());
+  for (int64_t k = 0; k < (*expected)[0].num_elements(); ++k)
+    EXPECT_NEAR((*got)[0].get(k), (*expected)[0].get(k), 1e-5) << k;
+}
+
+TEST(MergeProducts, MatMulsWithBiases) {
+  check_merge(R"(%x: f32[2, 2] = input
+%a = f32[2, 2] {1.0, 2.0, 3.0, 4.0}
+%b = f32[2, 1] {5.0, 6.0}
+%c = f32[2] {7.0, 8.0}
+%d = f32[1] {9.0}
+%p: f32[2, 2] = MatMul(%x, %a)
+%q: f32[2, 1] = MatMul(%x, %b)
+%r: f32[2, 2] = Add(%p, %c)
+%s: f32[2, 1] = Add(%q, %d)
+%out: f32[2, 2] = Mul(%r, %s)
+)",
+              R"(%x: f32[2, 2] = input
+%p.weights = f32[2, 3] {1.0, 2.0, 5.0, 3.0, 4.0, 6.0}
+%p_1: f32[2, 3] = MatMul(%x, %p.weights) "p"
+%p.bias = f32[3] {7.0, 8.0, 9.0}
+%p_2: f32[2, 3] = Add(%p_1, %p.bias) "p"
+%p.ints = i64[2] {2, 1}
+%p.parts: f32[2, 2], %p.parts.1: f32[2, 1] = Split(%p_2, %p.ints) {axis = 1}
+%out: f32[2, 2] = Mul(%p.parts, %p.parts.1)
+)");
+}
+
+TEST(MergeProducts, LeavesProductsWithAndWithoutBiasApartAndSharedWeights) {
+  const std::string text = R"(%x: f32[2, 2] = input
+%a = f32[2, 2] {1.0, 2.0, 3.0, 4.0}
+%p: f32[2, 2] = MatMul(%x, %a)
+%q: f32[2, 2] = MatMul(%p, %a)
+%b = f32[2, 2] {5.0, 6.0, 7.0, 8.0}
+%r: f32[2, 2] = MatMul(%x, %b)
+%c = f32[2] {1.0, 2.0}
+%s: f32[2, 2] = Add(%r, %c)
+%out: f32[2, 2] = Mul(%q, %s)
+)";
+  check_merge(text, text);
+}
+
+TEST(MergeProducts, ConvolutionsOfOnePlaceWhereNoActivationFollows) {
+  check_merge(R"(%x: f32[1, 2, 2] = input
+%a = f32[1, 2, 1] {1.0, 2.0}
+%b = f32[2, 2, 1] {3.0, 4.0, 5.0, 6.0}
+%p: f32[1, 1, 2] = Conv(%x, %a)
+%q: f32[1, 2, 2] = Conv(%x, %b)
+%i: f32[1, 1, 1] = GlobalAveragePool(%p)
+%j: f32[1, 2, 1] = GlobalAveragePool(%q)
+%out: f32[1, 2, 1] = Mul(%i, %j)
+)",
+              R"(%x: f32[1, 2, 2] = input
+%p.weights = f32[3, 2, 1] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}
+%p_1: f32[1, 3, 2] = Conv(%x, %p.weights) "p"
+%p.ints = i64[2] {1, 2}
+%p.parts: f32[1, 1, 2], %p.parts.1: f32[1, 2, 2] = Split(%p_1, %p.ints) {axis = 1}
+%i: f32[1, 1, 1] = GlobalAveragePool(%p.parts)
+%j: f32[1, 2, 1] = GlobalAveragePool(%p.parts.1)
+%out: f32[1, 2, 1] = Mul(%i, %j)
+)");
+}
 
 }  // namespace
 }  // namespace tensmith::graph

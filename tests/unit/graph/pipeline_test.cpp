@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/constant_math.h"
 #include "graph/interpret.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/fold.h"
