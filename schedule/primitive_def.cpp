@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "schedule/places.h"
+
 namespace tensmith {
 
 namespace {
@@ -37,6 +39,7 @@ Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSp
   if (const StepArg* name = step.find("stage"); name && std::holds_alternative<std::string>(*name))
     stage = state.find(std::get<std::string>(*name));
   const auto check_loop = [&](const std::string& name) -> Result<void> {
+    if (name.empty() && spec.default_text) return {};
     if (stage && stage->find_loop(name) < 0)
       return Failure{"unknown-loop",
                      "stage " + stage->name + " has no loop '" + name + "'; its loops are " + names_of_loops(*stage)};
@@ -108,7 +111,15 @@ Result<Step> check_schema(const ScheduleState& state, const Step& step) {
 Result<void> apply_step(ScheduleState& state, const Step& step) {
   const PrimitiveDef& def = *find_primitive(step.primitive);
   if (Result<void> legal = def.check(state, step); !legal) return legal;
-  def.apply(state, step);
+  const auto has_window = [](const StageState& s) { return s.window != Window::kNone; };
+  if (def.keeps_places && std::none_of(state.stages.begin(), state.stages.end(), has_window)) {
+    def.apply(state, step);
+    return {};
+  }
+  ScheduleState next = state;
+  def.apply(next, step);
+  if (Result<void> places = check_places(next); !places) return places;
+  state = std::move(next);
   return {};
 }
 

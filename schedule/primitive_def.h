@@ -33,11 +33,13 @@ struct PrimitiveDef {
   std::string halide, tvm;  ///< counterparts
   std::vector<ArgSpec> args;
   /// Why the step is illegal, or ok. Never throws: search calls it often. Stages and loops named exist when it is
-  /// called.
+  /// called. Whether all stages stand right afterwards (schedule/places.h) is not its work but apply_step's.
   std::function<Result<void>(const ScheduleState&, const Step&)> check;
   /// Carries the step out; may assume that `check` passed.
   std::function<void(ScheduleState&, const Step&)> apply;
   std::vector<PrimitiveSample> samples = {};
+  /// It neither moves stages nor changes who reads what: their places need no second look.
+  bool keeps_places = false;
 };
 
 /// All primitives, one explicit list (primitives/primitive_list.cpp), alphabetical.
@@ -49,7 +51,7 @@ Failure unknown_primitive(const std::string& name);
 
 /// Fills in defaults and checks names and kinds of arguments against the schema, and that stages and loops exist.
 Result<Step> check_schema(const ScheduleState& state, const Step& step);
-/// Schema, legality, then application. The state is unchanged on failure.
+/// Legality, application, and whether all stages still stand right. The state is unchanged on failure.
 Result<void> apply_step(ScheduleState& state, const Step& step);
 
 }  // namespace tensmith

@@ -87,6 +87,29 @@ void Schedule::prefetch(const std::string& stage, const std::string& producer, c
 void Schedule::pragma(const std::string& stage, const std::string& loop, const std::string& key, int64_t value) {
   apply({"pragma", {{"stage", stage}, {"loop", loop}, {"key", key}, {"value", value}}});
 }
+void Schedule::reverse_compute_at(const std::string& stage, const std::string& producer, const std::string& loop) {
+  apply({"reverse_compute_at", {{"stage", stage}, {"producer", producer}, {"at", loop}}});
+}
+void Schedule::reverse_compute_inline(const std::string& stage) {
+  apply({"reverse_compute_inline", {{"stage", stage}}});
+}
+void Schedule::rolling_buffer(const std::string& stage) { apply({"rolling_buffer", {{"stage", stage}}}); }
+void Schedule::double_buffer(const std::string& stage) { apply({"double_buffer", {{"stage", stage}}}); }
+void Schedule::pipeline(const std::string& stage, int64_t slots) {
+  apply({"pipeline", {{"stage", stage}, {"slots", slots}}});
+}
+void Schedule::tensorize(const std::string& stage, const std::string& loop, const std::string& intrinsic) {
+  apply({"tensorize", {{"stage", stage}, {"loop", loop}, {"intrinsic", intrinsic}}});
+}
+void Schedule::loop_partition(const std::string& stage, const std::string& loop, const std::vector<int64_t>& points) {
+  apply({"loop_partition", {{"stage", stage}, {"loop", loop}, {"points", points}}});
+}
+void Schedule::annotate(const std::string& stage, const std::string& loop, const std::string& key, int64_t value) {
+  apply({"annotate", {{"stage", stage}, {"loop", loop}, {"key", key}, {"value", value}}});
+}
+void Schedule::unannotate(const std::string& stage, const std::string& loop, const std::string& key) {
+  apply({"unannotate", {{"stage", stage}, {"loop", loop}, {"key", key}}});
+}
 
 std::string Schedule::to_string() const {
   std::string text;

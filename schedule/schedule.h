@@ -43,6 +43,16 @@ class Schedule {
   void storage_align(const std::string& stage, int64_t elements);
   void prefetch(const std::string& stage, const std::string& producer, const std::string& loop, int64_t distance);
   void pragma(const std::string& stage, const std::string& loop, const std::string& key, int64_t value);
+  void reverse_compute_at(const std::string& stage, const std::string& producer, const std::string& loop);
+  void reverse_compute_inline(const std::string& stage);
+  void rolling_buffer(const std::string& stage);
+  void double_buffer(const std::string& stage);
+  void pipeline(const std::string& stage, int64_t slots);
+  void tensorize(const std::string& stage, const std::string& loop, const std::string& intrinsic);
+  void loop_partition(const std::string& stage, const std::string& loop, const std::vector<int64_t>& points);
+  /// An empty loop means the stage as a whole.
+  void annotate(const std::string& stage, const std::string& loop, const std::string& key, int64_t value);
+  void unannotate(const std::string& stage, const std::string& loop, const std::string& key);
 
   /// The steps, one a line.
   std::string to_string() const;

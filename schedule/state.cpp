@@ -10,7 +10,13 @@ namespace tensmith {
 
 namespace {
 constexpr const char* kTails[] = {"guard", "peel", "shift", "pad"};
+
+std::string attrs_text(const Attrs& attrs) {
+  std::string text;
+  for (const auto& [key, value] : attrs) text += (text.empty() ? " @(" : ", ") + key + " = " + std::to_string(value);
+  return text.empty() ? text : text + ")";
 }
+}  // namespace
 
 const char* to_string(Tail tail) { return kTails[static_cast<int>(tail)]; }
 
@@ -29,6 +35,12 @@ int StageState::find_loop(const std::string& loop_name) const {
 int StageState::order_position(int loop) const {
   const auto it = std::find(order.begin(), order.end(), loop);
   return it == order.end() ? -1 : static_cast<int>(it - order.begin());
+}
+
+int StageState::init_position() const {
+  const auto it =
+      std::find_if(order.begin(), order.end(), [&](int loop) { return loop == init_loop || loops[loop].is_reduce; });
+  return static_cast<int>(it - order.begin());
 }
 
 const LoopRelation* StageState::consumer_of(int loop) const {
@@ -156,14 +168,17 @@ std::string loop_nest_text(const ScheduleState& state, const std::string& marked
     if (s.stage->stage_kind == StageKind::kPlaceholder || s.attach == AttachKind::kInlined) continue;
     text << "stage " << s.name;
     if (s.attach == AttachKind::kAt) text << " at " << s.attach_stage << "." << s.attach_loop;
-    text << "\n";
+    static constexpr const char* kWindows[] = {"", ", rolling", ", pipelined"};
+    text << kWindows[static_cast<int>(s.window)] << attrs_text(s.notes) << "\n";
     std::string indent = "  ";
     for (int loop : s.order) {
       const LoopVar& l = s.loops[loop];
       static constexpr const char* kKinds[] = {"for", "parallel", "vectorized", "unrolled"};
       const bool mark = s.name + "." + l.name == marked;
       text << (mark ? "->" : "  ") << indent.substr(2) << kKinds[static_cast<int>(l.kind)] << " " << l.name
-           << (l.is_reduce ? " (reduce)" : "") << "\n";
+           << (l.is_reduce ? " (reduce)" : "") << attrs_text(l.attrs);
+      for (int64_t cut : l.cuts) text << " | " << cut;
+      text << (loop == s.intrinsic_loop ? " = " + s.intrinsic : "") << "\n";
       indent += "  ";
     }
   }

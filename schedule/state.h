@@ -28,6 +28,7 @@ struct LoopVar {
   bool is_reduce = false;
   ForKind kind = ForKind::kSerial;
   Attrs attrs = {};
+  std::vector<int64_t> cuts = {};  ///< loop_partition: iterations before which the loop is cut, negative from its end
 };
 
 /// How a loop came from others. Indices into StageState::loops.
@@ -40,6 +41,13 @@ struct LoopRelation {
 };
 
 enum class AttachKind : uint8_t { kRoot, kInlined, kAt };
+
+/// How the storage of a stage that is computed at a loop lives on from one iteration to the next.
+enum class Window : uint8_t {
+  kNone,
+  kRolling,    ///< rolling_buffer: what iterations share is computed once
+  kPipelined,  ///< double_buffer, pipeline: computed ahead, into slots that take turns
+};
 
 struct StageState {
   std::string name;
@@ -54,11 +62,18 @@ struct StageState {
   std::vector<Layout> layouts;            ///< one per output; rank 0 Layout (default) stands for row-major
   int64_t align_elements = 0;  ///< storage_align: physical row length is this far from a multiple of 4 KiB; 0 off
   int init_loop = -1;  ///< decompose_reduction: loop at which the start value is stored; -1: outermost reduce loop
+  Window window = Window::kNone;
+  int64_t slots = 0;        ///< kPipelined: how many; the stage runs so many iterations, less one, ahead
+  int intrinsic_loop = -1;  ///< tensorize: it and the loops inside it are the intrinsic
+  std::string intrinsic;    ///< tensorize: name in schedule/intrinsics.h
+  Attrs notes;              ///< annotate, of the stage as a whole
 
   /// Index into `loops` of a current loop with that name, or -1.
   int find_loop(const std::string& loop_name) const;
   /// Position in `order`, or -1.
   int order_position(int loop) const;
+  /// Position in `order` before which a reduction stores its start values; behind all loops when there is none.
+  int init_position() const;
   /// The relation that made `loop` disappear (it was split or fused), or null.
   const LoopRelation* consumer_of(int loop) const;
   /// The relation that made `loop`, or null for an axis.

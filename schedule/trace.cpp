@@ -108,25 +108,34 @@ struct CppArgPrinter {
 
 std::string cpp_of(const Step& step) {
   // These are methods of Schedule with the schema's arguments in order.
-  static constexpr std::string_view kMethods[] = {"split",
-                                                  "fuse",
-                                                  "reorder",
-                                                  "vectorize",
-                                                  "unroll",
-                                                  "parallel",
-                                                  "tile",
+  static constexpr std::string_view kMethods[] = {"annotate",
+                                                  "cache_read",
+                                                  "cache_write",
                                                   "compute_at",
                                                   "compute_inline",
                                                   "compute_root",
-                                                  "cache_read",
-                                                  "cache_write",
-                                                  "rfactor",
                                                   "decompose_reduction",
-                                                  "transform_layout",
-                                                  "set_scope",
-                                                  "storage_align",
+                                                  "double_buffer",
+                                                  "fuse",
+                                                  "loop_partition",
+                                                  "parallel",
+                                                  "pipeline",
+                                                  "pragma",
                                                   "prefetch",
-                                                  "pragma"};
+                                                  "reorder",
+                                                  "reverse_compute_at",
+                                                  "reverse_compute_inline",
+                                                  "rfactor",
+                                                  "rolling_buffer",
+                                                  "set_scope",
+                                                  "split",
+                                                  "storage_align",
+                                                  "tensorize",
+                                                  "tile",
+                                                  "transform_layout",
+                                                  "unannotate",
+                                                  "unroll",
+                                                  "vectorize"};
   const bool is_method = std::find(std::begin(kMethods), std::end(kMethods), step.primitive) != std::end(kMethods);
   std::string out = is_method ? "s." + step.primitive + "(" : "s.apply({" + cpp_string(step.primitive) + ", {";
   bool first = true;

@@ -41,7 +41,7 @@ Interval bounds_of(const Expr& e, const RangeMap& ranges, const Facts& facts) {
     // A range in terms of its own variable means the variable outside: no fact about the one that runs.
     Value* old = engine.var_value(var);
     const bool own = (lo && mentions(lo, old)) || (hi && mentions(hi, old));
-    if (!own) engine.bind_interval(var, lo, hi);
+    if (!own && !interval.maybe_empty) engine.bind_interval(var, lo, hi);
     bounds.set(engine.var_value(var), {lo, hi});
   }
   const SymbolicBounds::Ends ends = bounds.of(engine.visit(e));

@@ -67,6 +67,9 @@ VarFacts constant_bounds(const Expr& e, const Facts& facts = {});
 /// Inclusive symbolic bounds.
 struct Interval {
   Expr lo, hi;
+  /// As a range: it may hold nothing, and then hi < lo. Bounds over such a range are exact for affine expressions (and
+  /// hold nothing either), but nothing is concluded from there being a value.
+  bool maybe_empty = false;
 };
 /// Bounds of an integer expression when each variable of `ranges` runs over its interval (whose ends may use other
 /// variables); variables without a range stay as they are. Null ends: unknown. The bounds are attained for affine

@@ -2,36 +2,18 @@
 
 #include "schedule/lower/inline_stages.h"
 #include "schedule/lower/nest_builder.h"
+#include "schedule/places.h"
 #include "schedule/primitives/helpers.h"
 
 namespace tensmith {
 
 NestBuilder::NestBuilder(const ScheduleState& state) : state_(with_inlined_stages(state)) {}
 
-void NestBuilder::check_attachments() const {
-  for (size_t index = 0; index < state_.stages.size(); ++index) {
-    const StageState& p = state_.stages[index];
-    if (p.attach != AttachKind::kAt) continue;
-    const StageState& owner = *state_.find(p.attach_stage);
-    const int position = owner.order_position(owner.find_loop(p.attach_loop));
-    for (int user : state_.consumers_of(static_cast<int>(index))) {
-      if (stage(user).attach == AttachKind::kInlined) continue;
-      bool inside = stage(user).name == owner.name;
-      for (const StageState* s = &stage(user); !inside && s->attach == AttachKind::kAt;
-           s = state_.find(s->attach_stage))
-        inside = s->attach_stage == owner.name && owner.order_position(owner.find_loop(s->attach_loop)) >= position;
-      if (position < 0 || !inside)
-        throw ScheduleError("attach-illegal", "schedule " + state_.name + ": stage " + p.name + " is computed at " +
-                                                  p.attach_stage + "." + p.attach_loop + ", but stage " +
-                                                  stage(user).name +
-                                                  " outside of it also reads it; choose a loop that surrounds both\n" +
-                                                  loop_nest_text(state_, p.attach_stage + "." + p.attach_loop));
-    }
-  }
-}
-
 LoopFunction NestBuilder::build() {
-  check_attachments();
+  // Inlining has made readers of readers.
+  if (const Result<void> ok = check_places(state_); !ok)
+    throw ScheduleError(ok.failure().id,
+                        "schedule " + state_.name + ": " + ok.failure().message + "\n" + loop_nest_text(state_));
   // Steps that put loops into an order of their own (tile) may have moved a shifted loop into a reduction.
   for (const StageState& s : state_.stages)
     if (const Result<void> ok = check_shift_order(s, s.order, s.init_loop); !ok)

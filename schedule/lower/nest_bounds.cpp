@@ -32,7 +32,8 @@ Expr NestBuilder::value_of(NestInstance& in, int loop, RangeMap* free) {
     TS_CHECK(free) << s.name << "." << s.loops[loop].name << " is not open";
     auto [it, fresh] = in.free_vars.try_emplace(loop);
     if (fresh) it->second = Var(s.loops[loop].name);
-    (*free)[it->second.get()] = {Expr(0), short_form(extent_of(in, loop) - 1)};
+    const Expr extent = extent_of(in, loop);
+    (*free)[it->second.get()] = {Expr(0), short_form(extent - 1), !is_positive(extent)};
     return it->second;
   }
   if (used->kind == Kind::kFuse) {
@@ -47,6 +48,11 @@ Expr NestBuilder::value_of(NestInstance& in, int loop, RangeMap* free) {
       base = min(base, max(whole - Expr(used->factor), Expr(0)));
   }
   return short_form(base + value_of(in, used->inner, free));
+}
+
+bool NestBuilder::is_positive(const Expr& extent) const {
+  int64_t known;
+  return as_const_int(extent, &known) ? known > 0 : can_prove(extent >= 1, facts_);
 }
 
 bool NestBuilder::determined(const NestInstance& in, int loop) const {
@@ -113,7 +119,8 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
   const StageState& p = stage(producer);
   const std::vector<Expr>& shape = p.stage->outputs[0]->shape;
   std::vector<Interval> box(shape.size()), wide_box(shape.size());
-  std::vector<bool> inside(shape.size(), true);  // read only at axes of readers that are no longer than the dimension
+  // Read only at axes of readers that are no longer than the dimension, in ranges that are not empty.
+  std::vector<bool> inside(shape.size(), true);
   bool first = true;
   for (int user : state_.consumers_of(producer)) {
     if (stage(user).attach == AttachKind::kInlined) continue;
@@ -121,34 +128,42 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
     RangeMap ranges, wide_ranges;
     if (user == in.stage) {
       RangeMap free;
+      // The values that an axis takes in this iteration; a tail under a condition reaches beyond the extent, and what
+      // lies there is not computed (perhaps all of it).
+      const auto range_of = [&](int loop, const Expr& e, const Expr& last) {
+        Interval range = bounds_of(e, free, facts_);
+        for (const VarNode* var : collect_vars(e))
+          if (const auto it = free.find(var); it != free.end()) range.maybe_empty |= it->second.maybe_empty;
+        if (range.hi.get() && !stays_inside(in, loop) && !can_prove(range.hi <= last, facts_)) {
+          range.hi = min(range.hi, last);
+          range.maybe_empty |= range.lo.get() == nullptr || !can_prove(range.lo <= range.hi, facts_);
+        }
+        return range;
+      };
       for (size_t a = 0; a < c.axis_loops.size(); ++a) {
         const Expr e = in.domain.min[a] + value_of(in, c.axis_loops[a], &free);
-        Interval range = bounds_of(e, free, facts_);
+        const VarNode* axis = c.stage->axes[a].var.get();
         const bool whole = !c.consumer_of(c.axis_loops[a]) && in.value[c.axis_loops[a]].get() == nullptr;
-        wide_ranges[c.stage->axes[a].var.get()] = whole ? in.domain.wide(a) : range;
-        // A tail under a condition reaches beyond the extent; what lies there is not computed.
-        if (range.hi.get() && !stays_inside(in, c.axis_loops[a]) &&
-            !can_prove(range.hi <= in.domain.min[a] + in.domain.extent[a] - 1, facts_))
-          range.hi = min(range.hi, in.domain.min[a] + in.domain.extent[a] - 1);
-        ranges[c.stage->axes[a].var.get()] = range;
+        wide_ranges[axis] = whole ? in.domain.wide(a) : bounds_of(e, free, facts_);
+        ranges[axis] = range_of(c.axis_loops[a], e, in.domain.min[a] + in.domain.extent[a] - 1);
       }
       for (size_t a = 0; a < c.reduce_loops.size(); ++a) {
+        const Axis& axis = c.stage->reduce_axes[a];
         const Expr e = value_of(in, c.reduce_loops[a], &free);
-        Interval range = bounds_of(e, free, facts_);
-        const Expr last = c.stage->reduce_axes[a].extent - 1;
-        if (range.hi.get() && !stays_inside(in, c.reduce_loops[a]) && !can_prove(range.hi <= last, facts_))
-          range.hi = min(range.hi, last);
-        ranges[c.stage->reduce_axes[a].var.get()] = range;
-        wide_ranges[c.stage->reduce_axes[a].var.get()] = range;
+        wide_ranges[axis.var.get()] = ranges[axis.var.get()] = range_of(c.reduce_loops[a], e, axis.extent - 1);
+        wide_ranges[axis.var.get()].maybe_empty = false;
       }
     } else if (is_inside(user, in)) {
       const Region domain = region_of(user, in, known);
       for (size_t a = 0; a < c.axis_loops.size(); ++a) {
-        ranges[c.stage->axes[a].var.get()] = {domain.min[a], short_form(domain.min[a] + domain.extent[a] - 1)};
+        ranges[c.stage->axes[a].var.get()] = {domain.min[a], short_form(domain.min[a] + domain.extent[a] - 1),
+                                              !is_positive(domain.extent[a])};
         wide_ranges[c.stage->axes[a].var.get()] = domain.wide(a);
       }
-      for (const Axis& axis : c.stage->reduce_axes)
+      for (const Axis& axis : c.stage->reduce_axes) {
         wide_ranges[axis.var.get()] = ranges[axis.var.get()] = {Expr(0), short_form(axis.extent - 1)};
+        ranges[axis.var.get()].maybe_empty = !is_positive(axis.extent);
+      }
     } else {
       TS_UNREACHABLE() << p.name << " is read by " << c.name << " outside of its place";
     }
@@ -160,7 +175,8 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         for (size_t d = 0; d < shape.size(); ++d) {
           Interval range = bounds_of(read->indices[d], ranges, facts_);
           const auto is_short_axis = [&](const Axis& axis) {
-            return axis.var.get() == read->indices[d].get() && can_prove(axis.extent <= shape[d], facts_);
+            return axis.var.get() == read->indices[d].get() && !ranges.at(axis.var.get()).maybe_empty &&
+                   can_prove(axis.extent <= shape[d], facts_);
           };
           inside[d] =
               inside[d] && (std::any_of(c.stage->axes.begin(), c.stage->axes.end(), is_short_axis) ||

@@ -2,6 +2,7 @@
 /// bounds of its own. Internal to schedule/lower/.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,6 +31,8 @@ struct Storage {
   Buffer buffer;             ///< physical
   std::vector<Expr> origin;  ///< logical index of its first element
   Layout layout;
+  std::vector<Expr> fold = {};  ///< per dim: indices count modulo this instead of from the origin; null or empty: not
+  Expr slot = {};               ///< the first physical index, where slots take turns; null: there are none
 };
 
 /// A stage whose loops are being emitted: which loops are open, and what has been decided on the way.
@@ -45,6 +48,15 @@ struct NestInstance {
   std::map<int, Var> free_vars;   ///< stand-ins of closed loops in bounds inference
   int pending_attach = -1;        ///< loop just opened, whose attached stages are still to be emitted
   bool init_done = false;
+};
+
+/// A loop that is being emitted and inside which stages live on from one iteration to the next (see Window): their
+/// storage lies outside the loop.
+struct WindowFrame {
+  int stage = -1, loop = -1;
+  std::map<const BufferNode*, Storage> storage;
+  std::map<int, size_t> moving;  ///< by stage: the dim along which a rolling window moves
+  std::vector<Buffer> buffers;
 };
 
 class NestBuilder {
@@ -70,10 +82,10 @@ class NestBuilder {
   Stmt decide_peel(NestInstance in, const LoopRelation& r, size_t k, bool init);
   Stmt leaf(const NestInstance& in, bool init);
   Stmt emit_attached(NestInstance in, int loop, size_t k);
+  std::vector<int> attached_at(int index, int loop) const;
   std::vector<Stmt> prefetches(const NestInstance& in, int loop);
   std::vector<Condition> conditions_of(int index) const;
   Expr condition_expr(NestInstance& in, const Condition& c);
-  size_t init_position(const StageState& s) const;
   bool can_peel(const NestInstance& in, const LoopRelation& r) const;
   bool needs_constant_extent(const StageState& s, int loop, int64_t factor) const;
 
@@ -81,17 +93,43 @@ class NestBuilder {
   Expr extent_of(const NestInstance& in, int loop);
   Expr value_of(NestInstance& in, int loop, RangeMap* free);
   bool determined(const NestInstance& in, int loop) const;
+  /// Whether the extent is known to be at least 1.
+  bool is_positive(const Expr& extent) const;
   VarMap axis_values(NestInstance& in, bool with_reduce);
   Region region_of(int producer, NestInstance& in, std::map<int, Region>& known);
   bool is_inside(int index, const NestInstance& in) const;
-  void check_attachments() const;
   /// Whether the loop's value stays below its extent by the way it was split (no tail reaches beyond it).
   bool stays_inside(const NestInstance& in, int loop);
   /// Cuts the region to the shape, except where it is known to lie inside.
   Region clamp(const Region& region, const std::vector<Expr>& shape, const std::vector<bool>& inside);
 
+  // Windows (nest_windows.cpp).
+  /// The frame of a loop that is open, or null when nothing lives on in it.
+  WindowFrame* frame_of(int index, int loop);
+  /// Emits a loop inside which windows live, with their storage around it.
+  Stmt with_frame(const NestInstance& in, int loop, const std::function<Stmt()>& emit);
+  /// Storage of what is computed at the loop, local buffers into `buffers`.
+  void allocate_attached(const NestInstance& in, int loop, const std::map<int, Region>& regions,
+                         std::vector<Buffer>* buffers);
+  void allocate_rolling(const NestInstance& in, WindowFrame& frame, int index);
+  /// What is needed of the stage in an iteration, whichever it is, and in the one before.
+  std::pair<Region, Region> regions_of_any_turn(const NestInstance& in, int loop, int index);
+  void allocate_slots(const NestInstance& in, WindowFrame& frame, int index);
+  /// The stages computed at the loop, where some have windows.
+  Stmt emit_windows(const NestInstance& in, int loop, const std::map<int, Region>& regions);
+  Stmt emit_ahead(const NestInstance& in, int loop, int index, const Expr& turn);
+  /// What the iteration does not share with the one before.
+  Region fresh_part(const NestInstance& in, const WindowFrame& frame, int index, const Region& region);
+  /// The instance at another iteration, in a form that is the same for the last, shorter piece.
+  NestInstance at_turn(const NestInstance& in, int loop, const Expr& turn) const;
+  [[noreturn]] void refuse_window(int index, const std::string& why) const;
+
+  // Intrinsics (nest_intrinsics.cpp).
+  /// The loops from `order[k]` inwards as one intrinsic; null where the piece has other extents than it.
+  Stmt emit_intrinsic(NestInstance in, size_t k);
+
   // Storage (nest_storage.cpp).
-  Storage allocate_for(int index, int output, const Region& region, bool at_root);
+  Storage allocate_for(int index, int output, const Region& region, bool at_root, int fold_dim = -1, int64_t slots = 0);
   Expr remap(const Expr& e) const;
   Stmt remap(const Stmt& s) const;
   std::vector<Expr> physical(const Storage& storage, const std::vector<Expr>& index) const;
@@ -101,6 +139,7 @@ class NestBuilder {
   Facts facts_;
   std::map<const BufferNode*, Storage> storage_;
   std::set<const BufferNode*> output_buffers_;
+  std::deque<WindowFrame> frames_;  // references stay valid while inner loops push theirs
 };
 
 }  // namespace tensmith

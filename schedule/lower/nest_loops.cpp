@@ -60,12 +60,6 @@ Expr NestBuilder::condition_expr(NestInstance& in, const Condition& c) {
   return short_form(remap(substitute(c.where, map)));
 }
 
-size_t NestBuilder::init_position(const StageState& s) const {
-  for (size_t k = 0; k < s.order.size(); ++k)
-    if (s.order[k] == s.init_loop || s.loops[s.order[k]].is_reduce) return k;
-  return s.order.size();
-}
-
 bool NestBuilder::can_peel(const NestInstance& in, const LoopRelation& r) const {
   const StageState& s = stage(in.stage);
   for (size_t l = 0; l < s.loops.size(); ++l)
@@ -159,7 +153,8 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
                      [&](int loop) { return determined(in, loop); }))
       continue;
     // The condition of a reduction must not keep its start value from being stored.
-    if (!init && conditions[c].main_only && s.stage->reducer.has_value() && !in.init_done && k <= init_position(s))
+    if (!init && conditions[c].main_only && s.stage->reducer.has_value() && !in.init_done &&
+        static_cast<int>(k) <= s.init_position())
       continue;
     in.conditions_done.insert(static_cast<int>(c));
     const Expr condition = condition_expr(in, conditions[c]);
@@ -182,7 +177,7 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
     if (init) in.pending_attach = -1;
     else return emit_attached(std::move(in), loop, k);
   }
-  if (!init && s.stage->reducer && !in.init_done && k == init_position(s)) {
+  if (!init && s.stage->reducer && !in.init_done && static_cast<int>(k) == s.init_position()) {
     NestInstance start = in;
     in.init_done = true;
     Stmt first = rest(std::move(start), k, /*init=*/true);
@@ -190,6 +185,8 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
   }
   if (k == s.order.size()) return leaf(in, init);
   if (init && s.loops[s.order[k]].is_reduce) return rest(std::move(in), k + 1, init);
+  if (!init && s.order[k] == s.intrinsic_loop)
+    if (Stmt whole = emit_intrinsic(in, k)) return whole;
   return open_loop(std::move(in), k, init);
 }
 
@@ -257,9 +254,9 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
   for (const auto& [key, value] : l.attrs)
     if (key.compare(0, 9, "prefetch:") != 0) attrs[key] = value;
 
-  const auto body_for = [&](NestInstance piece, const Expr& value, const Expr& extent) {
+  const auto body_for = [&](NestInstance piece, const Expr& value, const Expr& min, const Expr& extent) {
     const Facts saved = facts_;
-    if (const auto* var = value.as<VarNode>()) facts_.set_range(Var(var), Expr(0), extent);
+    if (const auto* var = value.as<VarNode>()) facts_.set_range(Var(var), min, extent);
     piece.value[loop] = value;
     piece.pending_attach = loop;
     // The loops that were fused get variables of their own: bounds and indices then speak of the same thing and cancel.
@@ -295,6 +292,27 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
     return body;
   };
 
+  // The iterations up to `end`, in the pieces that loop_partition wants.
+  const auto loops_to = [&](const NestInstance& piece, const Expr& end) {
+    std::vector<Stmt> pieces;
+    Expr from(0);
+    std::vector<int64_t> cuts = l.cuts;
+    cuts.push_back(INT64_MAX);  // the end
+    for (int64_t cut : cuts) {
+      Expr to = cut == INT64_MAX ? end : cut > 0 ? min(Expr(cut), end) : extent_of(in, loop) + cut;
+      if (cut < 0) to = max(min(to, end), from);
+      to = short_form(to);
+      const Expr count = short_form(to - from);
+      if (int64_t known; as_const_int(count, &known) && known <= 0) continue;
+      const Var var(l.name);
+      pieces.push_back(is_const_int(count, 1) && !l.cuts.empty()
+                           ? body_for(piece, from, from, count)
+                           : For::make(var, from, count, l.kind, body_for(piece, var, from, count), attrs));
+      from = to;
+    }
+    return Block::make(pieces);
+  };
+
   const Expr extent = extent_of(in, loop);
   // A serial or unrolled loop whose last iteration is shorter inside: two pieces, so that the long one has no branch.
   const LoopRelation* made = s.maker_of(loop);
@@ -306,62 +324,67 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
       const Expr full = short_form(floor_div(whole, factor)), left = short_form(floor_mod(whole, factor));
       NestInstance main = in;
       main.decided.insert(made);
-      NestInstance tail = main;
+      const NestInstance last = main;
       main.inner_extent[made->inner] = factor;
-      Var var(l.name);
-      Stmt first = is_const_int(full, 0)
-                       ? Stmt()
-                       : For::make(var, Expr(0), full, l.kind, body_for(std::move(main), var, full), attrs);
-      Stmt second;
-      int64_t known;
-      if (as_const_int(left, &known) || !needs_constant_extent(s, made->inner, made->factor)) {
-        tail.inner_extent[made->inner] = left;
-        second = body_for(std::move(tail), full, Expr(1));
-        if (!as_const_int(left, &known)) second = If::make(left > 0, second);
-      } else {
+      const auto tail_of = [&](const Expr& length) {
+        NestInstance piece = last;
+        piece.inner_extent[made->inner] = length;
+        return body_for(std::move(piece), full, full, Expr(1));
+      };
+      const auto tail = [&]() -> Stmt {
+        int64_t known;
+        if (as_const_int(left, &known)) return tail_of(left);
+        if (!needs_constant_extent(s, made->inner, made->factor)) return If::make(left > 0, tail_of(left));
+        Stmt chain;
         for (int64_t length = made->factor - 1; length >= 1; --length) {
-          NestInstance piece = tail;
-          piece.inner_extent[made->inner] = Expr(length);
           const Facts saved = facts_;
           facts_.assume(left == length);
-          second = If::make(left == length, body_for(std::move(piece), full, Expr(1)), second);
+          chain = If::make(left == length, tail_of(Expr(length)), chain);
           facts_ = saved;
         }
-      }
-      return Block::make({first, second});
+        return chain;
+      };
+      if (is_const_int(full, 0)) return tail();
+      const auto both = [&] {
+        const Stmt first = loops_to(main, full);
+        return Block::make({first, tail()});
+      };
+      return init ? both() : with_frame(in, loop, both);
     }
   }
-  if (is_const_int(extent, 1)) return body_for(std::move(in), Expr(0), extent);
-  Var var(l.name);
-  return For::make(var, Expr(0), extent, l.kind, body_for(std::move(in), var, extent), attrs);
+  if (is_const_int(extent, 1)) return body_for(std::move(in), Expr(0), Expr(0), extent);
+  const auto all = [&] { return loops_to(in, extent); };
+  return init ? all() : with_frame(in, loop, all);
+}
+
+std::vector<int> NestBuilder::attached_at(int index, int loop) const {
+  const StageState& s = stage(index);
+  std::vector<int> attached;
+  for (size_t k = 0; k < state_.stages.size(); ++k) {
+    const StageState& other = stage(static_cast<int>(k));
+    if (other.attach == AttachKind::kAt && other.attach_stage == s.name && other.attach_loop == s.loops[loop].name)
+      attached.push_back(static_cast<int>(k));
+  }
+  return attached;
 }
 
 Stmt NestBuilder::emit_attached(NestInstance in, int loop, size_t k) {
-  const StageState& s = stage(in.stage);
-  std::vector<int> attached;
-  for (size_t index = 0; index < state_.stages.size(); ++index) {
-    const StageState& other = stage(static_cast<int>(index));
-    if (other.attach == AttachKind::kAt && other.attach_stage == s.name && other.attach_loop == s.loops[loop].name)
-      attached.push_back(static_cast<int>(index));
-  }
+  const std::vector<int> attached = attached_at(in.stage, loop);
   if (attached.empty()) {
     in.pending_attach = -1;
     return rest(std::move(in), k, /*init=*/false);
   }
-  std::map<int, Region> regions;
-  for (int index : attached) region_of(index, in, regions);
+  std::map<int, Region> known, regions;
+  for (int index : attached) regions[index] = region_of(index, in, known);
   const auto saved = storage_;
   std::vector<Buffer> buffers;
-  for (int index : attached)
-    for (size_t o = 0; o < stage(index).stage->outputs.size(); ++o) {
-      const Buffer& logical = stage(index).stage->outputs[o];
-      if (output_buffers_.count(logical.get())) continue;
-      const Storage storage = allocate_for(index, static_cast<int>(o), regions[index], /*at_root=*/false);
-      storage_[logical.get()] = storage;
-      buffers.push_back(storage.buffer);
-    }
+  allocate_attached(in, loop, regions, &buffers);
   std::vector<Stmt> stmts;
-  for (int index : attached) stmts.push_back(emit_stage(index, regions[index]));
+  if (frame_of(in.stage, loop)) {
+    stmts.push_back(emit_windows(in, loop, regions));
+  } else {
+    for (int index : attached) stmts.push_back(emit_stage(index, regions[index]));
+  }
   in.pending_attach = -1;
   stmts.push_back(rest(std::move(in), k, /*init=*/false));
   storage_ = saved;

@@ -11,6 +11,12 @@ constexpr int64_t kMaxStackBytes = 128 * 1024;
 // The most lanes that a vectorized loop may have.
 constexpr int64_t kMaxLanes = 64;
 
+int64_t next_power_of_two(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
 /// Replaces accesses of logical buffers by accesses of their storage.
 class Remapper : public Mutator {
  public:
@@ -41,8 +47,13 @@ class Remapper : public Mutator {
 
 std::vector<Expr> NestBuilder::physical(const Storage& storage, const std::vector<Expr>& index) const {
   std::vector<Expr> relative;
-  for (size_t d = 0; d < index.size(); ++d) relative.push_back(index[d] - storage.origin[d]);
-  return storage.layout.physical_index(relative);
+  for (size_t d = 0; d < index.size(); ++d) {
+    const bool folded = d < storage.fold.size() && storage.fold[d].get() != nullptr;
+    relative.push_back(folded ? floor_mod(index[d], storage.fold[d]) : index[d] - storage.origin[d]);
+  }
+  std::vector<Expr> place = storage.layout.physical_index(relative);
+  if (storage.slot) place.insert(place.begin(), storage.slot);
+  return place;
 }
 
 Expr NestBuilder::remap(const Expr& e) const {
@@ -54,7 +65,8 @@ Stmt NestBuilder::remap(const Stmt& s) const {
       .mutate(s);
 }
 
-Storage NestBuilder::allocate_for(int index, int output, const Region& region, bool at_root) {
+Storage NestBuilder::allocate_for(int index, int output, const Region& region, bool at_root, int fold_dim,
+                                  int64_t slots) {
   const StageState& s = stage(index);
   const Buffer& logical = s.stage->outputs[output];
   Storage storage{{}, region.min, s.layout_of(output)};
@@ -90,9 +102,23 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
       if (r.kind == LoopRelation::Kind::kSplit && r.tail == Tail::kPad && d < s.axis_loops.size() &&
           r.whole == s.axis_loops[d])
         extent = short_form(ceil_div(extent, Expr(r.factor)) * Expr(r.factor));
+    if (static_cast<int>(d) == fold_dim) {
+      // A ring: a power of two, since every access takes the remainder. Without a constant bound it holds everything.
+      int64_t length;
+      storage.origin[d] = Expr(0);
+      if (as_const_int(extent, &length) && bounds.hi) {
+        length = next_power_of_two(std::max<int64_t>(length, 1));
+        extent = Expr(length);
+        storage.fold.resize(region.extent.size());
+        storage.fold[d] = extent;
+      } else {
+        extent = logical->shape[d];
+      }
+    }
     extents.push_back(extent);
   }
   std::vector<Expr> shape = storage.layout.physical_shape(extents);
+  if (slots > 0) shape.insert(shape.begin(), Expr(slots));
   for (Expr& extent : shape) extent = short_form(extent);
   for (const Expr& extent : shape) {
     int64_t value;

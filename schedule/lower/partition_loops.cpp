@@ -109,7 +109,9 @@ class Partitioner : public Mutator {
     const auto make_loop = [&](const Expr& from, const Expr& to, const Stmt& inside) {
       return For::make(loop.var, from, simplify(to - from), loop.for_kind, inside, loop.attrs);
     };
-    if (loop.for_kind == ForKind::kParallel || stores > kMaxCopiedStores)
+    // A schedule that asks for it by loop_partition gets it in any case.
+    const bool wanted = loop.attrs.count("partition") != 0;
+    if (!wanted && (loop.for_kind == ForKind::kParallel || stores > kMaxCopiedStores))
       return clipped ? make_loop(low, high, body)
                      : For::make(loop.var, loop.min, loop.extent, loop.for_kind, body, loop.attrs);
 

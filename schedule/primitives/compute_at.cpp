@@ -2,47 +2,26 @@
 
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/primitive_list.h"
-#include "tensor/equal_hash.h"
-#include "tensor/walk.h"
 
 namespace tensmith {
 
 namespace {
 
-/// Whether the consumer, complete and at root, reads each element of the stage exactly where it computes the same
-/// element, so that computing what it needs computes everything.
-bool reads_all(const ScheduleState& state, const StageState& stage, const StageState& consumer) {
-  if (consumer.attach != AttachKind::kRoot || consumer.stage->axes.size() != stage.stage->axes.size()) return false;
-  bool found = false;
-  const auto look = [&](const Expr& body) {
-    if (body.get() == nullptr) return;
-    visit(body, [&](const Expr& e) {
-      const auto* read = e.as<Load>();
-      if (!read || state.producer_of(read->buffer.get()) != &stage - state.stages.data()) return true;
-      std::vector<const ExprNode*> seen;
-      bool matches = true;
-      for (size_t d = 0; d < read->indices.size(); ++d) {
-        const auto axis = std::find_if(consumer.stage->axes.begin(), consumer.stage->axes.end(),
-                                       [&](const Axis& a) { return a.var.same_as(read->indices[d]); });
-        matches = matches && axis != consumer.stage->axes.end() && equal(axis->extent, stage.stage->axes[d].extent) &&
-                  std::find(seen.begin(), seen.end(), read->indices[d].get()) == seen.end();
-        seen.push_back(read->indices[d].get());
-      }
-      found |= matches;
-      return true;
-    });
-  };
-  for (const Expr& body : consumer.stage->bodies) look(body);
-  for (const Expr& initial : consumer.stage->initial) look(initial);
-  return found;
+/// Whether stage `index` is computed inside stage `consumer` (directly or through other stages).
+bool inside(const ScheduleState& state, int index, const StageState& consumer) {
+  for (const StageState* s = &state.stages[index]; s->attach == AttachKind::kAt; s = state.find(s->attach_stage))
+    if (s->attach_stage == consumer.name) return true;
+  return false;
 }
 
-/// Whether stage `index` is computed inside the loop `loop` of stage `consumer` (directly or through other stages).
-bool inside(const ScheduleState& state, int index, const StageState& consumer, int position) {
-  for (const StageState* s = &state.stages[index]; s->attach == AttachKind::kAt; s = state.find(s->attach_stage))
-    if (s->attach_stage == consumer.name && consumer.order_position(consumer.find_loop(s->attach_loop)) >= position)
-      return true;
-  return false;
+/// Whether the stage's values get to the consumer, perhaps through stages that are inlined or computed inside it.
+bool feeds(const ScheduleState& state, int index, const StageState& consumer) {
+  const std::vector<int> users = state.consumers_of(index);
+  return std::any_of(users.begin(), users.end(), [&](int user) {
+    const StageState& s = state.stages[user];
+    return s.name == consumer.name || (s.attach == AttachKind::kInlined && feeds(state, user, consumer)) ||
+           inside(state, user, consumer);
+  });
 }
 
 Result<void> check(const ScheduleState& state, const Step& step) {
@@ -68,41 +47,9 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   for (const StageState* s = &consumer; s->attach == AttachKind::kAt; s = state.find(s->attach_stage))
     if (s->attach_stage == stage.name)
       return Failure{"attach-cycle", "stage " + consumer.name + " is itself computed inside " + stage.name};
-  const int position = consumer.order_position(loop);
-  for (int user : state.consumers_of(index)) {
-    const StageState& other = state.stages[user];
-    if (other.name == consumer.name || other.attach == AttachKind::kInlined || inside(state, user, consumer, position))
-      continue;
-    return Failure{"attach-illegal", "stage " + other.name + " also reads " + stage.name +
-                                         " but is not computed inside " + consumer.name + "." + step.text("at") +
-                                         "; compute it there first, or choose a loop that surrounds both"};
-  }
-  if (state.consumers_of(index).empty() && !state.is_output(index))
-    return Failure{"attach-illegal", "nobody reads stage " + stage.name};
-  bool feeds = false;
-  for (int user : state.consumers_of(index))
-    feeds |= state.stages[user].name == consumer.name || state.stages[user].attach == AttachKind::kInlined ||
-             inside(state, user, consumer, position);
-  if (feeds && state.is_output(index) && !reads_all(state, stage, consumer))
-    return Failure{"compute-at-output",
-                   "stage " + stage.name + " is an output of the workload, but " + consumer.name +
-                       " does not need all of it element by element; leave it at root and use cache_write"};
-  // What this stage reads must still surround it.
-  for (const StageState& other : state.stages) {
-    if (other.attach != AttachKind::kAt || other.attach_stage == stage.name) continue;
-    const std::vector<int> users = state.consumers_of(static_cast<int>(&other - state.stages.data()));
-    if (std::find(users.begin(), users.end(), index) == users.end()) continue;
-    const StageState& owner = *state.find(other.attach_stage);
-    const int limit = owner.order_position(owner.find_loop(other.attach_loop));
-    const bool surrounds = owner.name == consumer.name
-                               ? position >= limit
-                               : inside(state, static_cast<int>(&consumer - state.stages.data()), owner, limit);
-    if (!surrounds)
-      return Failure{"attach-illegal", "stage " + other.name + " is computed at " + other.attach_stage + "." +
-                                           other.attach_loop + " and read by " + stage.name +
-                                           ", which would leave that loop; move " + other.name + " first"};
-  }
-  if (!feeds) return Failure{"attach-illegal", "stage " + consumer.name + " does not read " + stage.name};
+  if (state.consumers_of(index).empty()) return Failure{"attach-illegal", "nobody reads stage " + stage.name};
+  if (!feeds(state, index, consumer))
+    return Failure{"attach-illegal", "stage " + consumer.name + " does not read " + stage.name};
   return {};
 }
 
@@ -111,6 +58,7 @@ void apply(ScheduleState& state, const Step& step) {
   stage.attach = AttachKind::kAt;
   stage.attach_stage = step.text("consumer");
   stage.attach_loop = step.text("at");
+  stage.window = Window::kNone;
 }
 
 }  // namespace

@@ -23,7 +23,11 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   return {};
 }
 
-void apply(ScheduleState& state, const Step& step) { state.find(step.text("stage"))->attach = AttachKind::kInlined; }
+void apply(ScheduleState& state, const Step& step) {
+  StageState& stage = *state.find(step.text("stage"));
+  stage.attach = AttachKind::kInlined;
+  stage.window = Window::kNone;
+}
 
 }  // namespace
 

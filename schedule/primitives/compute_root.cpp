@@ -9,16 +9,6 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
   if (stage.stage->stage_kind == StageKind::kPlaceholder)
     return Failure{"compute-at-input", "stage " + stage.name + " is an input"};
-  // A producer computed inside this stage's consumer would then stand outside of its user.
-  const int index = static_cast<int>(&stage - state.stages.data());
-  for (size_t k = 0; k < state.stages.size(); ++k) {
-    const StageState& other = state.stages[k];
-    if (other.attach != AttachKind::kAt || other.attach_stage == stage.name) continue;
-    for (int user : state.consumers_of(static_cast<int>(k)))
-      if (user == index)
-        return Failure{"attach-illegal", "stage " + other.name + " is computed inside " + other.attach_stage +
-                                             " and read here; move it first"};
-  }
   return {};
 }
 
@@ -27,6 +17,7 @@ void apply(ScheduleState& state, const Step& step) {
   stage.attach = AttachKind::kRoot;
   stage.attach_stage.clear();
   stage.attach_loop.clear();
+  stage.window = Window::kNone;
 }
 
 }  // namespace

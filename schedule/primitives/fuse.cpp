@@ -21,9 +21,9 @@ Result<void> check(const ScheduleState& state, const Step& step) {
                      "loop " + names[k] + " does not follow " + names[k ? k - 1 : 0] + " directly; use reorder first"};
     if (stage.loops[loop].is_reduce != stage.loops[stage.find_loop(names[0])].is_reduce)
       return Failure{"fuse-mixed", "loops " + names[0] + " and " + names[k] + ": one is a reduction, the other is not"};
-    if (stage.loops[loop].kind != ForKind::kSerial)
+    if (stage.loops[loop].kind != ForKind::kSerial || !stage.loops[loop].cuts.empty())
       return Failure{"fuse-of-marked-loop",
-                     "loop " + names[k] + " is already parallel, vectorized or unrolled; fuse before that step"};
+                     "loop " + names[k] + " is already parallel, vectorized, unrolled or cut; fuse before that step"};
   }
   return {};
 }
@@ -61,7 +61,8 @@ const PrimitiveDef& fuse_primitive() {
                {"fused", ArgKind::kNewName, "name of the result"}},
       .check = check,
       .apply = apply,
-      .samples = {{"dense", {"fuse stage=C loops=i0,i1 fused=ij"}}}};
+      .samples = {{"dense", {"fuse stage=C loops=i0,i1 fused=ij"}}},
+      .keeps_places = true};
   return def;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tensor/equal_hash.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -70,6 +71,64 @@ Result<void> check_no_attached(const ScheduleState& state, const StageState& sta
       return Failure{"attach-point", "stage " + other.name + " is computed inside " + stage.name +
                                          "; move it with compute_root before this step"};
   return {};
+}
+
+Result<void> check_unscheduled(const StageState& stage) {
+  bool fresh = stage.relations.empty();
+  for (size_t k = 0; k < stage.order.size(); ++k) {
+    const LoopVar& loop = stage.loops[stage.order[k]];
+    fresh &= stage.order[k] == static_cast<int>(k) && loop.kind == ForKind::kSerial && loop.attrs.empty() &&
+             loop.cuts.empty();
+  }
+  if (fresh && stage.init_loop < 0) return {};
+  return Failure{"already-scheduled", "loops of stage " + stage.name +
+                                          " are already split, fused, reordered or marked; use this step first"};
+}
+
+Result<void> check_window(const ScheduleState& state, const StageState& stage) {
+  if (Result<void> ok = check_has_loops(stage); !ok) return ok;
+  const auto refuse = [&](const char* why) { return Failure{"window-illegal", "stage " + stage.name + " " + why}; };
+  if (stage.attach != AttachKind::kAt) return refuse("is computed at root; compute it at a serial loop first");
+  if (state.is_output(static_cast<int>(&stage - state.stages.data())))
+    return refuse("is an output of the workload, whose memory belongs to the caller; use cache_write");
+  if (stage.window != Window::kNone) return refuse("has a window already");
+  return {};
+}
+
+Result<std::vector<int>> matching_axes(const ScheduleState& state, const StageState& stage, int producer) {
+  const StageState& from = state.stages[producer];
+  const auto refuse = [&](const std::string& why) {
+    return Failure{"not-elementwise", "stage " + stage.name + " " + why + "; expected each element of " + from.name +
+                                          " to be read at the axes of " + stage.name + " alone"};
+  };
+  std::vector<int> axes;
+  std::string wrong;
+  const auto look = [&](const Expr& body) {
+    if (body.get() == nullptr) return;
+    visit(body, [&](const Expr& e) {
+      const auto* read = e.as<Load>();
+      if (!read || state.producer_of(read->buffer.get()) != producer) return true;
+      std::vector<int> found;
+      for (size_t d = 0; d < read->indices.size(); ++d) {
+        const auto& own = stage.stage->axes;
+        const auto axis =
+            std::find_if(own.begin(), own.end(), [&](const Axis& a) { return a.var.same_as(read->indices[d]); });
+        const int a = axis == own.end() ? -1 : static_cast<int>(axis - own.begin());
+        if (a < 0 || std::count(found.begin(), found.end(), a)) wrong = "reads it at other places";
+        else if (!equal(axis->extent, from.stage->axes[d].extent)) wrong = "has an axis of another extent";
+        found.push_back(a);
+      }
+      if (axes.empty()) axes = found;
+      else if (axes != found) wrong = "reads several of its elements";
+      return true;
+    });
+  };
+  for (const Expr& body : stage.stage->bodies) look(body);
+  for (const Expr& initial : stage.stage->initial) look(initial);
+  look(stage.stage->where);
+  if (!wrong.empty()) return refuse(wrong);
+  if (axes.empty()) return refuse("does not read it");
+  return axes;
 }
 
 void redirect_reads(ScheduleState& state, const BufferNode* from, const Buffer& to, const std::string& except) {

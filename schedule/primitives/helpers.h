@@ -24,6 +24,14 @@ Result<void> check_shift_order(const StageState& stage, const std::vector<int>& 
 Result<void> check_no_overlap(const StageState& stage, int loop);
 /// Refuses a stage inside which others are computed. Errors: attach-point.
 Result<void> check_no_attached(const ScheduleState& state, const StageState& stage);
+/// Refuses a stage whose loops are split, fused, reordered or marked already. Errors: already-scheduled.
+Result<void> check_unscheduled(const StageState& stage);
+/// Refuses stages that cannot live on from one iteration of a loop to the next: those that are not computed at one,
+/// outputs, register tiles, those with a window already. Errors: window-illegal.
+Result<void> check_window(const ScheduleState& state, const StageState& stage);
+/// Where the stage reads stage `producer` only element by element: by dim of the producer, the axis of the stage that
+/// is its index, all of them different and as long as the dim. Errors: not-elementwise.
+Result<std::vector<int>> matching_axes(const ScheduleState& state, const StageState& stage, int producer);
 /// Replaces reads of buffers in all stages but `except`.
 void redirect_reads(ScheduleState& state, const BufferNode* from, const Buffer& to, const std::string& except = {});
 

@@ -31,7 +31,8 @@ const PrimitiveDef& pragma_primitive() {
                                          {"value", ArgKind::kInt, "the number"}},
                                 .check = check,
                                 .apply = apply,
-                                .samples = {{"dense", {"pragma stage=C loop=r0 key=unroll value=4"}}}};
+                                .samples = {{"dense", {"pragma stage=C loop=r0 key=unroll value=4"}}},
+                                .keeps_places = true};
   return def;
 }
 

@@ -40,7 +40,8 @@ const PrimitiveDef& prefetch_primitive() {
                                          {"distance", ArgKind::kInt, "iterations ahead"}},
                                 .check = check,
                                 .apply = apply,
-                                .samples = {{"dense", {"prefetch stage=C producer=B loop=r0 distance=8"}}}};
+                                .samples = {{"dense", {"prefetch stage=C producer=B loop=r0 distance=8"}}},
+                                .keeps_places = true};
   return def;
 }
 

@@ -30,7 +30,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
       return Failure{"rfactor-of-shifted", "a reduction loop of " + stage.name + " is split with tail=shift"};
   }
   for (const LoopVar& l : stage.loops)
-    if (l.kind != ForKind::kSerial)
+    if (l.kind != ForKind::kSerial || !l.cuts.empty())
       return Failure{"rfactor-after-mark", "loop " + l.name + " is already marked; use rfactor before that step"};
   return check_no_attached(state, stage);
 }

@@ -38,7 +38,8 @@ const PrimitiveDef& set_scope_primitive() {
                {"scope", ArgKind::kText, "the scope", nullptr, {"register", "stack", "global"}}},
       .check = check,
       .apply = apply,
-      .samples = {{"dense", {"compute_at stage=C consumer=R at=i0", "set_scope stage=C scope=stack"}}}};
+      .samples = {{"dense", {"compute_at stage=C consumer=R at=i0", "set_scope stage=C scope=stack"}}},
+      .keeps_places = true};
   return def;
 }
 

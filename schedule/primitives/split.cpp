@@ -23,6 +23,8 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   if (l.kind != ForKind::kSerial)
     return Failure{"split-of-marked-loop",
                    "loop " + loop + " is already parallel, vectorized or unrolled; split it before that step"};
+  if (!l.cuts.empty())
+    return Failure{"split-of-marked-loop", "loop " + loop + " is cut into pieces; split it before loop_partition"};
   const Result<Tail> tail = parse_tail(step.text("tail"));
   if (!tail) return tail.failure();
   if (*tail == Tail::kShiftInwards) {
@@ -33,6 +35,10 @@ Result<void> check(const ScheduleState& state, const Step& step) {
     if (!l.is_reduce) return check_shift_order(stage, stage.order, stage.init_loop, stage.find_loop(loop));
   }
   if (*tail == Tail::kPad) {
+    if (stage.window != Window::kNone)
+      return Failure{"window-illegal", "stage " + stage.name +
+                                           " keeps its storage between iterations, where a padded tail would "
+                                           "overwrite what is needed; use tail=guard or tail=peel"};
     if (state.is_output(static_cast<int>(&stage - state.stages.data())))
       return Failure{"pad-of-output",
                      "stage " + stage.name +
@@ -99,7 +105,8 @@ const PrimitiveDef& split_primitive() {
                                 .apply = apply,
                                 .samples = {{"dense", {"split stage=C loop=i0 factor=6 outer=io inner=ii tail=peel"}},
                                             {"dense", {"split stage=C loop=i1 factor=7 outer=jo inner=ji tail=guard"}},
-                                            {"dense", {"split stage=C loop=r0 factor=5 outer=ko inner=ki tail=peel"}}}};
+                                            {"dense", {"split stage=C loop=r0 factor=5 outer=ko inner=ki tail=peel"}}},
+                                .keeps_places = true};
   return def;
 }
 

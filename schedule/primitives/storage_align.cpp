@@ -37,7 +37,8 @@ const PrimitiveDef& storage_align_primitive() {
       .args = {{"stage", ArgKind::kStage, "the stage"}, {"elements", ArgKind::kInt, "elements added to a row"}},
       .check = check,
       .apply = apply,
-      .samples = {{"dense", {"storage_align stage=C elements=16"}}}};
+      .samples = {{"dense", {"storage_align stage=C elements=16"}}},
+      .keeps_places = true};
   return def;
 }
 

@@ -17,12 +17,15 @@ Result<void> check(const ScheduleState& state, const Step& step) {
     if (loop.is_reduce)
       return Failure{"tile-of-reduction",
                      "loop " + name + " is a reduction; rows and columns must be loops over output elements"};
-    if (loop.kind != ForKind::kSerial)
-      return Failure{"loop-already-marked", "loop " + name + " is already parallel, vectorized or unrolled"};
+    if (loop.kind != ForKind::kSerial || !loop.cuts.empty())
+      return Failure{"loop-already-marked", "loop " + name + " is already parallel, vectorized, unrolled or cut"};
     if (Result<void> ok = check_not_attach_point(state, stage, name); !ok) return ok;
     if (std::count(names.begin(), names.end(), name) > 1)
       return Failure{"duplicate-loop", "loop " + name + " is named twice"};
   }
+  if (stage.window != Window::kNone)
+    return Failure{"window-illegal", "stage " + stage.name +
+                                         " keeps its storage between iterations, which registers cannot; tile a cache"};
   const int64_t lanes = step.number("lanes");
   if (lanes < 1 || lanes > 64 || (lanes & (lanes - 1)))
     return Failure{"bad-lanes", "lanes: expected a power of two from 1 to 64, got " + std::to_string(lanes)};

@@ -63,7 +63,8 @@ const PrimitiveDef& transform_layout_primitive() {
                {"output", ArgKind::kInt, "which output of the stage", "0"}},
       .check = check,
       .apply = apply,
-      .samples = {{"dense", {"transform_layout stage=B layout=1/16,0,1%16"}}}};
+      .samples = {{"dense", {"transform_layout stage=B layout=1/16,0,1%16"}}},
+      .keeps_places = true};
   return def;
 }
 

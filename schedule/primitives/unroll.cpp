@@ -32,7 +32,8 @@ const PrimitiveDef& unroll_primitive() {
       .args = {{"stage", ArgKind::kStage, "the stage"}, {"loop", ArgKind::kLoop, "the loop"}},
       .check = check,
       .apply = apply,
-      .samples = {{"dense", {"split stage=C loop=i0 factor=3 outer=io inner=ii", "unroll stage=C loop=ii"}}}};
+      .samples = {{"dense", {"split stage=C loop=i0 factor=3 outer=io inner=ii", "unroll stage=C loop=ii"}}},
+      .keeps_places = true};
   return def;
 }
 

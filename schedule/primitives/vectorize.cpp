@@ -32,7 +32,8 @@ const PrimitiveDef& vectorize_primitive() {
       .args = {{"stage", ArgKind::kStage, "the stage"}, {"loop", ArgKind::kLoop, "the loop"}},
       .check = check,
       .apply = apply,
-      .samples = {{"dense", {"split stage=C loop=i1 factor=8 outer=jo inner=ji", "vectorize stage=C loop=ji"}}}};
+      .samples = {{"dense", {"split stage=C loop=i1 factor=8 outer=jo inner=ji", "vectorize stage=C loop=ji"}}},
+      .keeps_places = true};
   return def;
 }
 

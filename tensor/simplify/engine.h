@@ -220,6 +220,9 @@ class Engine {
   Value* binary_float(BinaryOp op, Value* a, Value* b);
   Value* binary_bool(BinaryOp op, Value* a, Value* b);
   Value* binary_vector(BinaryOp op, Value* a, Value* b);
+  Value* add_by_lanes(Value* a, Value* b);
+  /// The scalar that a vector of ramps is in a lane; null for other vectors.
+  Value* at_lane(Value* v, Value* lane, int depth, bool* divides);
   Value* divide_ramp(BinaryOp op, Value* a, Value* b);
   Value* compare_ramp(BinaryOp op, Value* a, Value* b);
   Value* min_max_ramp(BinaryOp op, Value* a, Value* b);
@@ -239,6 +242,7 @@ class Engine {
   bool has_option(const Term& term) const;
 
   std::unique_ptr<Store> store_;
+  std::vector<std::pair<int, Value*>> lane_variables_;  // by number of lanes, made when wanted
   const Facts* known_facts_ = nullptr;
   uint32_t context_ = 1, last_context_ = 1;
   uint32_t next_rank_;

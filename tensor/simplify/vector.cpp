@@ -49,10 +49,63 @@ Value* Engine::binary_vector(BinaryOp op, Value* a, Value* b) {
       if (special) return special;
     }
   }
+  if (op == BinaryOp::kAdd && element == kInt64)
+    if (Value* merged = add_by_lanes(a, b)) return merged;
   if (element.is_float()) return binary_float(op, a, b);
   if (element.is_bool()) return binary_bool(op, a, b);
   return element.is_integral() ? binary_integer(op, a, b)
                                : make_op(op, is_compare(op) ? kBool.with_lanes(lanes) : a->dtype, a, b);
+}
+
+namespace {
+bool contains(const Value* v, const Value* part) {
+  if (v == part) return true;
+  for (uint32_t i = 0; i < v->count; ++i)
+    if (contains(v->kids[i], part)) return true;
+  return false;
+}
+}  // namespace
+
+Value* Engine::at_lane(Value* v, Value* lane, int depth, bool* divides) {
+  Value *base = nullptr, *stride = nullptr;
+  if (as_ramp(v, &base, &stride)) return add(base, mul(stride, lane));
+  if (!v->is(ValueKind::kOp) || v->count != 2 || depth == 0) return nullptr;
+  const BinaryOp op = v->binary_op();
+  const bool division = op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
+  if (!division && op != BinaryOp::kAdd && op != BinaryOp::kSub && op != BinaryOp::kMul) return nullptr;
+  *divides |= division;
+  Value* a = at_lane(v->kids[0], lane, depth - 1, divides);
+  Value* b = a ? at_lane(v->kids[1], lane, depth - 1, divides) : nullptr;
+  return b ? binary(op, a, b) : nullptr;
+}
+
+/// Parts of ramps that make up a ramp together: ramp // 4 * 4 + ramp % 4, as the index of elements in blocks.
+Value* Engine::add_by_lanes(Value* a, Value* b) {
+  if (!tame(a) || !tame(b)) return nullptr;
+  const int lanes = a->dtype.lanes;
+  Value* lane = nullptr;
+  for (const auto& [count, value] : lane_variables_)
+    if (count == lanes) lane = value;
+  if (!lane) {
+    const Var variable("lane");
+    keep(variable);
+    lane = base_var(variable.get(), /*bound=*/true);
+    lane->limit = {0, lanes - 1};
+    lane_variables_.emplace_back(lanes, lane);
+  }
+  bool divides = false;
+  Value* first = at_lane(a, lane, 4, &divides);
+  Value* second = first ? at_lane(b, lane, 4, &divides) : nullptr;
+  if (!second || !divides) return nullptr;
+  Linear form(add(first, second)), base;
+  int64_t stride = 0;
+  base.constant = form.constant;
+  for (const Term& term : form.terms) {
+    if (term.value == lane) stride = term.coefficient;
+    else if (contains(term.value, lane)) return nullptr;
+    else base.add(term.value, term.coefficient);
+  }
+  return form.overflow || base.overflow ? nullptr : ramp(sum(base), index(stride), lanes);
 }
 
 /// Division of ramp(base, s, n) by a constant c where no lane, or every lane in step, passes a multiple of c.

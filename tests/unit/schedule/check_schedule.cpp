@@ -14,6 +14,30 @@
 
 namespace tensmith {
 
+namespace {
+
+/// P elementwise, C the sum of three rows of it, Q elementwise.
+Workload stencils_workload(int64_t rows, int64_t columns) {
+  const Tensor x = placeholder("X", {rows, columns}, kFloat32);
+  const auto f32 = [](double v) { return make_const(kFloat32, v); };
+  const Tensor p = compute("P", {rows, columns}, [&](const Indices& i) { return x(i[0], i[1]) * f32(2) + f32(1); });
+  const Tensor c = compute("C", {rows - 2, columns}, [&](const Indices& i) {
+    return p(i[0], i[1]) + p(i[0] + 1, i[1]) * f32(0.5) + p(i[0] + 2, i[1]);
+  });
+  const Tensor q = compute("Q", {rows - 2, columns}, [&](const Indices& i) { return max(c(i[0], i[1]), f32(0)); });
+  return make_workload("stencils", {x}, {q});
+}
+
+/// s8 * s8 into s32, both row-major with the reduction last.
+Workload signed_product_workload(int64_t m, int64_t n, int64_t k) {
+  const Tensor a = placeholder("A", {m, k}, kInt8), b = placeholder("B", {n, k}, kInt8, true);
+  return make_workload("bytes", {a, b}, {sum("C", {m, n}, {k}, [&](const Indices& i, const Indices& r) {
+                         return cast(kInt32, b(i[1], r[0])) * cast(kInt32, a(i[0], r[0]));
+                       })});
+}
+
+}  // namespace
+
 SizedWorkload sample_workload(const std::string& name) {
   if (name == "dense") return {dense_workload(7, 19, 23), {}};
   if (name == "dense_m") return {dense_workload(Var("M"), 19, 13), {11}};
@@ -28,6 +52,8 @@ SizedWorkload sample_workload(const std::string& name) {
   if (name == "int8_product") return {int8_product_workload(5, 19, 30), {}};
   if (name == "int8_dot") return {int8_product_workload(5, 16, 32), {}};
   if (name == "complex_product") return {complex_product_workload(4, 7, 9), {}};
+  if (name == "stencils") return {stencils_workload(14, 9), {}};
+  if (name == "bytes") return {signed_product_workload(3, 19, 11), {}};
   TS_UNREACHABLE() << "no sample workload " << name;
 }
 
@@ -128,13 +154,19 @@ std::optional<std::string> difference(const Schedule& schedule, const std::vecto
   const Workload& workload = schedule.workload();
   LowerOptions lower_options;
   std::string malformed;
-  bool unproven = false;
+  bool unproven = false, races = false, flat = false;
   lower_options.on_pass = [&](int, const char* pass, const LoopFunction& function) {
     // Races show when parallel loops run backwards; the verifier takes some pairs of peeled iterations for races.
     VerifyOptions checks;
     checks.races = false;
     for (const Var& dim : workload.dims) checks.facts.assume(dim >= 1);
     const Result<void> ok = verify(function, checks);
+    // A flat index hides the dims that keep iterations apart.
+    flat = flat || std::string_view(pass) == "flatten";
+    if (ok && options.races && !flat) {
+      checks.races = true;
+      races = races || !verify(function, checks).ok();
+    }
     if (ok) return;
     if (ok.failure().id == "verify-bounds") unproven = true;
     else if (malformed.empty()) malformed = std::string("after ") + pass + ": " + ok.failure().message;
@@ -142,6 +174,7 @@ std::optional<std::string> difference(const Schedule& schedule, const std::vecto
   const LoweredKernel kernel = lower(schedule, lower_options);
   if (!malformed.empty()) return malformed;
   if (unproven && options.unproven) ++*options.unproven;
+  if (races && options.races) ++*options.races;
   std::vector<InterpValue> inputs = random_inputs(workload, dims, options.seed);
   std::vector<InterpValue> expected = zero_outputs(workload, dims);
   std::vector<InterpValue*> pointers;

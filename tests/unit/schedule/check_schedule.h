@@ -26,6 +26,7 @@ struct RunOptions {
   bool code = false;        ///< also as machine code
   uint64_t seed = 1;        ///< of the inputs
   int* unproven = nullptr;  ///< counts kernels in which an access could not be proven in bounds; the run checks those
+  int* races = nullptr;     ///< counts kernels whose parallel loops could not be proven free of races; as above
 };
 /// Lowers the schedule, runs it on random inputs in the layouts that it asks for, and compares with reference_loops.
 /// All memory that a kernel may not read before writing is poisoned with NaN or a bit pattern. Parallel loops run

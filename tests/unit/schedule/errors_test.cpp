@@ -217,6 +217,92 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"bad-distance", "dense", kNone, "prefetch stage=C producer=B loop=r0 distance=0"},
         Refusal{"prefetch-not-read", "dense", kNone, "prefetch stage=R producer=B loop=i0 distance=1"}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Annotations, RefusalTest,
+    testing::Values(Refusal{"unknown-annotation", "dense", kNone, "annotate stage=C loop=i0 key=unrol value=4"},
+                    Refusal{"unknown-annotation", "dense", kNone, "annotate stage=C loop=i0 key=note. value=4"},
+                    Refusal{"unknown-annotation", "dense", kNone, "annotate stage=C key=unroll value=4"},
+                    Refusal{"bad-annotation", "dense", kNone, "annotate stage=C loop=i0 key=unroll value=0"},
+                    Refusal{"no-annotation", "dense", kNone, "unannotate stage=C loop=i0 key=unroll"},
+                    Refusal{"unknown-loop", "dense", kNone, "annotate stage=C loop=q key=unroll value=4"},
+                    Refusal{"bad-points", "dense", kNone, "loop_partition stage=C loop=i0 points=0"},
+                    Refusal{"bad-points", "dense", kNone, "loop_partition stage=C loop=i0 points=3,2"},
+                    Refusal{"bad-points", "dense", kNone, "loop_partition stage=C loop=i0 points=-1,2"},
+                    Refusal{"bad-points", "dense", kNone, "loop_partition stage=C loop=i0 points=1,2,3,4,5,6,7,8,9"},
+                    Refusal{"loop-already-marked",
+                            "dense",
+                            {"loop_partition stage=C loop=i0 points=2"},
+                            "loop_partition stage=C loop=i0 points=1"},
+                    Refusal{"split-of-marked-loop",
+                            "dense",
+                            {"loop_partition stage=C loop=i0 points=2"},
+                            "split stage=C loop=i0 factor=2 outer=a inner=b"},
+                    Refusal{"fuse-of-marked-loop",
+                            "dense",
+                            {"loop_partition stage=C loop=i0 points=2"},
+                            "fuse stage=C loops=i0,i1 fused=f"}));
+
+const std::string kAtRow = "compute_at stage=P consumer=C at=i0";
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, RefusalTest,
+    testing::Values(
+        Refusal{"window-illegal", "stencils", kNone, "rolling_buffer stage=P"},
+        Refusal{"window-illegal", "stencils", kNone, "double_buffer stage=Q"},
+        Refusal{"window-illegal", "stencils", {kAtRow, "rolling_buffer stage=P"}, "double_buffer stage=P"},
+        Refusal{"window-illegal", "stencils", {kAtRow, "rolling_buffer stage=P"}, "parallel stage=C loop=i0"},
+        Refusal{"window-illegal", "stencils", {kAtRow, "parallel stage=C loop=i0"}, "rolling_buffer stage=P"},
+        Refusal{"window-illegal", "stencils", {kAtRow, "rolling_buffer stage=P"}, "set_scope stage=P scope=register"},
+        Refusal{"window-illegal",
+                "stencils",
+                {kAtRow, "rolling_buffer stage=P"},
+                "split stage=P loop=i0 factor=4 outer=a inner=b tail=pad"},
+        Refusal{"window-illegal",
+                "stencils",
+                {kAtRow, "split stage=P loop=i0 factor=4 outer=a inner=b tail=pad"},
+                "rolling_buffer stage=P"},
+        Refusal{"window-illegal",
+                "stencils",
+                {"fuse stage=C loops=i0,i1 fused=f", "compute_at stage=P consumer=C at=f"},
+                "rolling_buffer stage=P"},
+        Refusal{"window-illegal",
+                "stencils",
+                {"compute_at stage=C consumer=Q at=i0", "compute_at stage=P consumer=Q at=i0"},
+                "double_buffer stage=C"},
+        Refusal{"window-illegal",
+                "conv",
+                {"cache_read stage=X consumer=Y name=Xc", "compute_at stage=Xc consumer=Y at=r1"},
+                "rolling_buffer stage=Xc"},
+        Refusal{"bad-slots", "stencils", {kAtRow}, "pipeline stage=P slots=1"},
+        Refusal{"no-loops", "stencils", kNone, "rolling_buffer stage=X"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Reverse, RefusalTest,
+    testing::Values(
+        Refusal{
+            "already-scheduled", "stencils", {"unroll stage=Q loop=i0"}, "reverse_compute_at stage=Q producer=C at=i0"},
+        Refusal{"not-elementwise", "stencils", kNone, "reverse_compute_at stage=C producer=P at=i0"},
+        Refusal{"not-elementwise", "stencils", kNone, "reverse_compute_at stage=Q producer=P at=i0"},
+        Refusal{"attach-illegal", "dense", kNone, "reverse_compute_at stage=R producer=C at=r0"},
+        Refusal{"attach-illegal", "dense", {"unroll stage=C loop=i0"}, "reverse_compute_at stage=R producer=C at=i0"},
+        Refusal{"attach-point",
+                "stencils",
+                {"compute_at stage=C consumer=Q at=i0"},
+                "reverse_compute_at stage=Q producer=C at=i0"},
+        Refusal{"unknown-loop", "dense", kNone, "reverse_compute_at stage=R producer=C at=q"},
+        Refusal{"pad-of-output",
+                "dense",
+                {"split stage=C loop=i0 factor=4 outer=a inner=b tail=pad"},
+                "reverse_compute_at stage=R producer=C at=a"},
+        Refusal{"not-elementwise", "softmax", kNone, "reverse_compute_at stage=s producer=e at=i0"},
+        Refusal{"inline-reduction", "dense", kNone, "reverse_compute_inline stage=R"},
+        Refusal{"inline-reduction", "dense", kNone, "reverse_compute_inline stage=C"},
+        Refusal{"inline-producers", "softmax", kNone, "reverse_compute_inline stage=Y"},
+        Refusal{"not-elementwise", "stencils", kNone, "reverse_compute_inline stage=C"},
+        Refusal{"tensorize-mismatch", "dense", kNone, "tensorize stage=C loop=i1 intrinsic=dot_u8s8_i32"},
+        Refusal{"tensorize-mismatch", "dense", kNone, "tensorize stage=C loop=i0 intrinsic=dot_u8s8_i32"},
+        Refusal{"bad-step-argument", "dense", kNone, "tensorize stage=C loop=i1 intrinsic=fma"}));
+
 /// Refused only while lowering, by sizes that the steps do not see.
 class LoweringRefusalTest : public testing::TestWithParam<Refusal> {};
 

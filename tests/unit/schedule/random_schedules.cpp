@@ -429,9 +429,16 @@ Step random_step(const ScheduleState& state, Rng& rng) {
                                   : pick(kNumbers, rng);
         break;
       }
-      case ArgKind::kInts: value = std::vector<int64_t>{rng.between(1, 4), rng.between(1, 4)}; break;
+      case ArgKind::kInts: {
+        std::vector<int64_t> points;
+        if (rng.chance(0.8)) points.push_back(rng.between(1, 4));
+        if (rng.chance(0.5)) points.push_back(rng.chance(0.5) ? rng.between(5, 9) : -rng.between(1, 4));
+        value = points;
+        break;
+      }
       case ArgKind::kText:
-        if (!spec.allowed.empty()) value = spec.allowed[rng.below(spec.allowed.size())];
+        if (name == "key") value = std::string(rng.chance(0.5) ? "note.x" : "unroll");
+        else if (!spec.allowed.empty()) value = spec.allowed[rng.below(spec.allowed.size())];
         else value = random_layout(*stage, 0, rng);
         break;
     }

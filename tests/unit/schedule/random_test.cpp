@@ -17,10 +17,10 @@ int64_t setting(const char* name, int64_t otherwise) {
 }
 
 // Schedules whose steps are legal one by one, but that no code can be made for: refused with a reason while lowering.
-const std::set<std::string> kRefusals = {"vectorize-extent",   "vectorize-race",    "vectorize-body",
-                                         "unroll-limit",       "register-size",     "register-index",
-                                         "register-overlap",   "register-captured", "stack-too-large",
-                                         "parallel-workspace", "attach-illegal",    "shift-inside-reduction"};
+const std::set<std::string> kRefusals = {
+    "vectorize-extent", "vectorize-race",         "vectorize-body",    "unroll-limit",    "register-size",
+    "register-index",   "register-overlap",       "register-captured", "stack-too-large", "parallel-workspace",
+    "attach-illegal",   "shift-inside-reduction", "window-illegal"};
 
 struct Outcome {
   std::string wrong;    ///< empty: right
@@ -28,7 +28,7 @@ struct Outcome {
 };
 
 Outcome run(const Workload& workload, const std::vector<int64_t>& dims, const std::vector<Step>& steps, bool code,
-            int* unproven = nullptr) {
+            int* unproven = nullptr, int* races = nullptr) {
   try {
     Schedule schedule(workload);
     for (const Step& step : steps)
@@ -36,6 +36,7 @@ Outcome run(const Workload& workload, const std::vector<int64_t>& dims, const st
     RunOptions options;
     options.code = code;
     options.unproven = unproven;
+    options.races = races;
     if (auto wrong = difference(schedule, dims, options)) return {*wrong, ""};
     return {};
   } catch (const Error& error) {
@@ -72,9 +73,12 @@ TEST(RandomScheduleTest, ComputesWhatTheWorkloadSays) {
     std::vector<Step> steps = random_schedule(sized.workload, static_cast<int>(rng.between(2, 14)), rng).steps();
     // Code generation costs most, so only a part of the schedules goes through it.
     const bool code = seed % 4 == 0;
-    int unproven = 0;
-    Outcome outcome = run(sized.workload, sized.dims, steps, code, &unproven);
+    int unproven = 0, races = 0;
+    Outcome outcome = run(sized.workload, sized.dims, steps, code, &unproven, &races);
     refusals["unproven"] += unproven;
+    refusals["races"] += races;
+    if (std::getenv("TS_FUZZ_SHOW") && (races > 0 || unproven > 0))
+      std::cout << "seed " << seed << (races ? " races" : " unproven") << "\n";
     // What cannot be lowered is lowered without its last steps.
     for (bool once = true; !outcome.refused.empty() && !steps.empty(); once = false) {
       if (once) ++refusals[outcome.refused];

@@ -1,0 +1,57 @@
+#include "schedule/primitives/helpers.h"
+#include "schedule/primitives/primitive_list.h"
+
+namespace tensmith {
+
+namespace {
+
+Result<void> check(const ScheduleState& state, const Step& step) {
+  const StageState& stage = *state.find(step.text("stage"));
+  if (Result<void> ok = check_has_loops(stage); !ok) return ok;
+  const std::string& key = step.text("key");
+  if (key.starts_with("note.") && key.size() > 5) return {};
+  if (step.text("loop").empty())
+    return Failure{"unknown-annotation", "key: expected note.NAME on a stage, got '" + key +
+                                             "'; lowering reads unroll and min_chunk of a loop"};
+  if (key != "unroll" && key != "min_chunk")
+    return Failure{"unknown-annotation",
+                   "key: expected unroll or min_chunk, which lowering and code generation read, "
+                   "or note.NAME for anything else, got '" +
+                       key + "'"};
+  if (step.number("value") < 1)
+    return Failure{"bad-annotation", key + ": expected at least 1, got " + std::to_string(step.number("value"))};
+  return {};
+}
+
+void apply(ScheduleState& state, const Step& step) {
+  StageState& stage = *state.find(step.text("stage"));
+  Attrs& attrs = step.text("loop").empty() ? stage.notes : stage.loops[stage.find_loop(step.text("loop"))].attrs;
+  attrs[step.text("key")] = step.number("value");
+}
+
+}  // namespace
+
+const PrimitiveDef& annotate_primitive() {
+  static const PrimitiveDef def{
+      .name = "annotate",
+      .doc =
+          "Notes a number under a key on a loop or a stage. Keys that lowering and code generation read have their "
+          "meaning (see pragma);\n"
+          "others begin with note. and are for tools: they stay with the loop and are printed with the nests.\n"
+          "Rewrite: for i  -->  for i @(key = value)",
+      .halide = "none",
+      .tvm = "annotate",
+      .args = {{"stage", ArgKind::kStage, "the stage"},
+               {"loop", ArgKind::kLoop, "the loop; empty: the stage as a whole", ""},
+               {"key", ArgKind::kText, "what is noted: unroll, min_chunk or note.NAME"},
+               {"value", ArgKind::kInt, "the number"}},
+      .check = check,
+      .apply = apply,
+      .samples = {{"dense", {"annotate stage=C loop=i0 key=note.rows value=7"}},
+                  {"dense", {"annotate stage=C key=note.cost value=100"}},
+                  {"dense", {"annotate stage=C loop=r0 key=unroll value=23"}}},
+      .keeps_places = true};
+  return def;
+}
+
+}  // namespace tensmith
