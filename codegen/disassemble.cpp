@@ -132,7 +132,8 @@ std::string disassemble(const ObjectCode& object, const Target& target) {
       if (symbol.getELFType() != llvm::ELF::STT_FUNC || take(symbol.getSection()) == file->section_end() ||
           *take(symbol.getSection()) != section)
         continue;
-      functions.push_back({take(symbol.getName()).str(), take(symbol.getAddress()), symbol.getSize()});
+      functions.push_back(
+          {take(symbol.getName()).str(), take(symbol.getAddress()) - section.getAddress(), symbol.getSize()});
     }
     std::sort(functions.begin(), functions.end(),
               [](const Function& a, const Function& b) { return a.begin < b.begin; });

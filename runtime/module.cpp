@@ -257,6 +257,18 @@ void Instance::set_profiler(Profiler* profiler) {
   state_->api().set_on_kernel(state_->instance, profiler ? Profiler::hook : nullptr, profiler);
 }
 
+void Instance::set_on_kernel(void (*hook)(void* user, int32_t kernel, int32_t is_end), void* user) {
+  state_->profiler = nullptr;
+  state_->api().set_on_kernel(state_->instance, hook, user);
+}
+
+Result<void> Instance::set_workspace(void* memory, int64_t bytes) {
+  if (const int32_t code = state_->api().set_workspace(state_->instance, memory, bytes); code != TENSMITH_OK)
+    return Failure{error_id_of_code(code),
+                   std::string(model().name) + ": workspace: expected memory aligned to 64 bytes"};
+  return {};
+}
+
 std::unique_ptr<Profiler> Instance::make_profiler() const {
   std::vector<KernelInfo> kernels;
   for (int32_t i = 0; i < variant().num_kernels; ++i) {

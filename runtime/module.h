@@ -47,6 +47,11 @@ class Instance {
   Result<std::vector<std::vector<int64_t>>> output_shapes(std::span<HostTensor> inputs);
   /// Observes kernels from now on; null: no more. The profiler must outlive its use.
   void set_profiler(Profiler* profiler);
+  /// Calls `hook` before (is_end = 0) and after each kernel of a run from now on, in the place of a profiler; null: no
+  /// more. The hook must not throw.
+  void set_on_kernel(void (*hook)(void* user, int32_t kernel, int32_t is_end), void* user);
+  /// Runs use this memory, aligned to 64 bytes, from now on; null: the instance allocates again. Errors: bad-argument.
+  Result<void> set_workspace(void* memory, int64_t bytes);
   /// A profiler for this instance's kernels.
   std::unique_ptr<Profiler> make_profiler() const;
 

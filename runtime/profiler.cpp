@@ -107,15 +107,15 @@ Json Profiler::json(const Provenance& from) const {
   return out;
 }
 
-void Profiler::add_to(Trace& trace) const {
+void Profiler::add_to(TimeLine& line) const {
   for (size_t i = 0; i < used_; ++i) {
     const Event& e = events_[i];
     const KernelInfo& kernel = kernels_[static_cast<size_t>(e.kernel)];
-    Trace::Span span{kernel.name, "kernel", e.start_ns, e.end_ns - e.start_ns, 0, {}};
+    TimeLine::Span span{kernel.name, "kernel", e.start_ns, e.end_ns - e.start_ns, 0, {}};
     const double ns = std::max<double>(static_cast<double>(span.duration_ns), 1);
     if (kernel.flops > 0) span.figures.push_back({"GFLOP/s", kernel.flops / ns});
     if (kernel.bytes > 0) span.figures.push_back({"GB/s", kernel.bytes / ns});
-    trace.add(std::move(span));
+    line.add(std::move(span));
   }
 }
 

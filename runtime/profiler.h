@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/base/json.h"
-#include "runtime/trace.h"
+#include "runtime/time_line.h"
 
 namespace tensmith {
 
@@ -51,7 +51,7 @@ class Profiler {
   std::string table(int limit = 0) const;
   Json json(const Provenance& from) const;
   /// Adds the time line.
-  void add_to(Trace& trace) const;
+  void add_to(TimeLine& line) const;
 
  private:
   struct Sum {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/kernel_check.h"
 #include "apps/cli/model.h"
 #include "apps/cli/peer.h"
 
@@ -80,10 +81,16 @@ int serve(Timed& timed, const LoadedModel& model, double first_ms) {
 }  // namespace
 
 int bench(const Options& options) {
+  check_writable("--json", options.json_file);
+  TS_USER_CHECK(options.compare.empty() || options.compare == "onnxruntime", "unknown-peer")
+      << "--compare " << options.compare << ": expected onnxruntime, got '" << options.compare << "'";
+  TS_USER_CHECK(options.compare.empty() || !is_library(options.model), "unknown-peer")
+      << "--compare onnxruntime: expected the ONNX model, got the library " << options.model;
   std::map<std::string, HostTensor> arrays = read_arrays(options);
   const LoadedModel model = load_model(options, arrays);
   std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
   Instance instance = make_instance(*model.module, options);
+  check_if_asked(model, instance, options, inputs);
   const auto start = Clock::now();
   std::vector<HostTensor> outputs = take(instance.run(inputs));
   const double first_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -99,12 +106,9 @@ int bench(const Options& options) {
   std::vector<double> ours, theirs;
   std::unique_ptr<Peer> peer;
   if (!options.compare.empty()) {
-    TS_USER_CHECK(options.compare == "onnxruntime", "unknown-peer")
-        << "--compare " << options.compare << ": expected onnxruntime, got '" << options.compare << "'";
-    TS_USER_CHECK(!is_library(options.model), "unknown-peer")
-        << "--compare onnxruntime: needs the ONNX model, got the library " << options.model;
     peer = std::make_unique<Peer>(options.model, threads, model.module->model(), timed.inputs);
   }
+  const RunProfile profile(timed.instance);
   // Rounds alternate, so that whatever else the machine does meets both.
   const int pieces = peer ? std::min(options.rounds, 10) : 1;
   for (int piece = 0; piece < pieces; ++piece) {

@@ -5,6 +5,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
+#include "apps/driver/cost.h"
 #include "graph/op_def.h"
 #include "graph/partition/support.h"
 #include "graph/pipeline.h"
@@ -13,30 +14,19 @@
 
 namespace tensmith::cli {
 
-namespace {
-
-double flops_of(const graph::Graph& graph, const graph::Node& node) {
-  if (!node.op->flops) return 0;
-  graph::InferContext context{node, {}, {}, static_cast<int>(node.types.size())};
-  for (const graph::Value& input : node.inputs) {
-    context.inputs.push_back(input.given() ? &graph.type(input) : nullptr);
-    context.constants.push_back(input.given() ? graph.constant(input) : nullptr);
-  }
-  return node.op->flops(context);
-}
-
-}  // namespace
-
 int check(const Options& options) {
   LoadedModel model;
   model.digest = take(sha256_file(options.model));
   graph::ImportResult imported = import_model(options);
+  bool is_open = false;
   // What the compiler itself would refuse, after the passes that fold and decompose.
   if (imported.ok()) {
     graph::Graph optimised = imported.graph.clone();
     graph::optimize(optimised, graph::pipeline_options(*config(), options.opt_level));
+    for (graph::NodeId id : optimised.inputs) is_open = is_open || !optimised.type({id, 0}).is_static();
+    // While sizes of inputs are open, what follows from them is no fault of the model.
     for (graph::UnsupportedRow& row : graph::unsupported_nodes(optimised).rows)
-      imported.unsupported.add(std::move(row));
+      if (!is_open || row.id != "dynamic-shape") imported.unsupported.add(std::move(row));
   }
   Json json = json_header(provenance("tensmith.check/1", options, model, 0));
   json["model"] = imported.info.name;
@@ -76,6 +66,9 @@ int check(const Options& options) {
   json["outputs"] = ports(imported.graph.outputs, [&](size_t k) {
     return imported.graph.output_names[k] + ": " + to_string(imported.graph.type(imported.graph.outputs[k]));
   });
+  Json open_dims = Json::array();
+  for (const Var& dim : imported.graph.dims) open_dims.push_back(dim.name());
+  json["open_dims"] = open_dims;
   json["ops"] = ops;
   json["weight_bytes"] = weights;
   json["flops"] = is_static ? Json(flops) : Json();
@@ -88,6 +81,11 @@ int check(const Options& options) {
   std::cout << "\n";
   for (const auto& text : json["inputs"]) std::cout << "input  " << text.get<std::string>() << "\n";
   for (const auto& text : json["outputs"]) std::cout << "output " << text.get<std::string>() << "\n";
+  if (is_open) {
+    std::cout << "open   ";
+    for (const auto& dim : open_dims) std::cout << " " << dim.get<std::string>();
+    std::cout << ": compiling needs a size for each (--dim NAME=SIZE); check with them to be sure\n";
+  }
   for (const auto& [name, count] : ops) std::cout << "  " << count << " x " << name << "\n";
   for (const std::string& warning : imported.warnings) std::cout << "warning: " << warning << "\n";
   return 0;

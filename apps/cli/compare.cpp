@@ -90,7 +90,7 @@ std::vector<HostTensor> interpreter_outputs(const graph::Graph& graph, const std
   return outputs;
 }
 
-std::string compare_per_node(const graph::Graph& graph, const Options& options, std::vector<HostTensor>& inputs) {
+NodeReport compare_per_node(const graph::Graph& graph, const Options& options, std::vector<HostTensor>& inputs) {
   // Every float value becomes an output; without fusion each is what its operator gives from the compiled values before
   // it.
   graph::Graph all = graph.clone();
@@ -123,7 +123,7 @@ std::string compare_per_node(const graph::Graph& graph, const Options& options, 
     report << node.name << " (" << node.op->name << ") output " << names[k] << ": " << c.text << "\n";
   }
   report << got.size() - wrong << " of " << got.size() << " values agree\n";
-  return report.str();
+  return {static_cast<int>(got.size()), wrong, report.str()};
 }
 
 }  // namespace tensmith::cli

@@ -26,8 +26,11 @@ HostTensor from_reference(const graph::RefTensor& tensor);
 /// What the graph interpreter gives (float64 throughout). Errors: those of the interpreter as UserError.
 std::vector<HostTensor> interpreter_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs);
 
-/// Makes every intermediate value an output of an unfused compilation and compares each with the interpreter; a report
-/// with the first that differs on top.
-std::string compare_per_node(const graph::Graph& graph, const Options& options, std::vector<HostTensor>& inputs);
+struct NodeReport {
+  int compared = 0, wrong = 0;
+  std::string text;  ///< the first that differs on top
+};
+/// Makes every intermediate value an output of an unfused compilation and compares each with the interpreter.
+NodeReport compare_per_node(const graph::Graph& graph, const Options& options, std::vector<HostTensor>& inputs);
 
 }  // namespace tensmith::cli

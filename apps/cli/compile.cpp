@@ -20,6 +20,7 @@ int compile(const Options& options) {
     throw UserError(probe.failure().id, probe.failure().message);
   const std::string digest = take(sha256_file(options.model));
   graph::Graph graph = import_model(options).take();
+  check_dims_known(graph);
   CompileOptions compile = compile_options(options);
   compile.prefix = prefix_for(options.output);
   CompiledProgram program = compile_graph(graph, compile);
@@ -30,6 +31,9 @@ int compile(const Options& options) {
                    : options.weights == "file" ? WeightsHome::kFile
                                                : WeightsHome::kAuto;
   const ExportResult result = export_program(program, target);
+  std::string plain;
+  for (const CompiledKernel& kernel : program.kernels)
+    if (kernel.is_plain) plain += (plain.empty() ? "" : ", ") + kernel.name + " (" + kernel.first_node + ")";
   std::cout << result.library << ": " << program.kernels.size() << " kernels, " << program.calls.size() << " calls, "
             << static_cast<double>(program.stats.weight_bytes) / 1e6 << " MB of weights, "
             << static_cast<double>(program.arena_bytes) / 1e6 << " MB arena (at least "
@@ -37,6 +41,9 @@ int compile(const Options& options) {
             << ", " << program.threads << " threads, compiled in " << program.stats.total_ms << " ms\n";
   std::cout << result.header << "\n" << result.manifest << "\n";
   if (!result.weights.empty()) std::cout << result.weights << "\n";
+  if (!plain.empty())
+    std::cout << "slow: the default schedule of these kernels failed, which is our fault; they run as plain loops: "
+              << plain << "; inspect --schedule NAME tells why\n";
   return 0;
 }
 

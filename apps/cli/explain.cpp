@@ -2,6 +2,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/explanations.h"
+#include "runtime/base/config.h"
 #include "runtime/base/error.h"
 
 namespace tensmith::cli {
@@ -16,8 +17,12 @@ int explain(const Options& options) {
       std::cout << e.id << "\n  means:   " << e.meaning << "\n  way out: " << e.way_out << "\n";
       return 0;
     }
-  throw UserError("unknown-error-id", "explain " + options.id + ": expected an error id, got '" + options.id +
-                                          "'; run `tensmith explain` for the list");
+  std::vector<std::string> ids;
+  for (const Explanation& e : explanations()) ids.push_back(e.id);
+  const std::string near = nearest_word(options.id, ids);
+  throw UserError("unknown-error-id", "explain " + options.id + ": expected an error id, got '" + options.id + "'" +
+                                          (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                          "; tensmith explain lists them");
 }
 
 }  // namespace tensmith::cli

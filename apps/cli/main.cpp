@@ -1,12 +1,20 @@
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/model.h"
+#include "apps/cli/repro.h"
+#include "apps/driver/observer.h"
 #include "runtime/base/config.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json.h"
+#include "runtime/base/log.h"
+#include "runtime/time_line.h"
 
 namespace {
 
@@ -26,22 +34,89 @@ std::vector<std::string> arguments(int argc, char** argv) {
 
 /// Takes the switches of `--help-debug` out of the arguments.
 std::vector<std::string> take_switches(const std::vector<std::string>& words) {
-  tensmith::Config config = *tensmith::config();
+  tensmith::Result<tensmith::Config> environment = tensmith::Config::from_environment();
+  if (!environment) throw tensmith::UserError(environment.failure().id, environment.failure().message);
+  tensmith::Config config = std::move(environment).value();
   std::vector<std::string> rest;
   for (const std::string& word : words) {
-    const std::string name = word.substr(0, word.find('='));
-    const bool own = name == "--threads" || name == "--profile";
+    // Threads have a flag of the sub-commands too, which checks the number.
+    const bool own = word == "--threads" || word.rfind("--threads=", 0) == 0;
     tensmith::Result<bool> taken =
         !own && word.rfind("--", 0) == 0 ? config.set_flag(word) : tensmith::Result<bool>(false);
     if (!taken) throw tensmith::UserError(taken.failure().id, taken.failure().message);
     if (!*taken) rest.push_back(word);
   }
+  if (const std::string wrong = tensmith::set_log_rules(config.log); !wrong.empty())
+    throw tensmith::UserError("bad-switch",
+                              "option --log: expected a level (error, warning, info, debug, trace) or "
+                              "FILE=LEVEL, got '" +
+                                  wrong + "'");
+  tensmith::set_log_json(config.log_json);
+  if (!config.dump.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(config.dump, error);
+    if (!std::filesystem::is_directory(config.dump))
+      throw tensmith::UserError(
+          "cannot-write", "option --dump: expected a folder that exists or can be made, got '" + config.dump + "'");
+  }
   tensmith::set_config(config);
+  // Read by scripts around the program, not by it.
+  static constexpr const char* kOfScripts[] = {"TENSMITH_HOME", "TENSMITH_VENV", "TENSMITH_SHARED", "TENSMITH_JOBS",
+                                               "TENSMITH_BENCH_AGAIN"};
+  for (const std::string& name : tensmith::unknown_environment_names())
+    if (std::none_of(std::begin(kOfScripts), std::end(kOfScripts), [&](const char* known) { return name == known; }))
+      std::cerr << "note: environment variable " << name << " is no switch; --help-debug lists them\n";
   return rest;
+}
+
+/// Refuses an unknown command and an unknown level by name, which CLI11 does not.
+void check_command(const CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+    list += (list.empty() ? "" : ", ") + command->get_name();
+  }
+  if (words[0][0] != '-' && std::find(names.begin(), names.end(), words[0]) == names.end()) {
+    const std::string near = tensmith::nearest_word(words[0], names);
+    throw tensmith::UserError("bad-usage", "command line: expected one of the commands " + list + "; got '" + words[0] +
+                                               "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+  for (const std::string& word : words)
+    if (word.rfind("-O", 0) == 0)
+      throw tensmith::UserError("bad-usage", "option " + word + ": expected -O0, -O1, -O2 or -O3");
+}
+
+/// `--json` may stand with or without a file, so a model behind it would be taken for the file and be overwritten.
+void check_json_file(const Options& o) {
+  static constexpr const char* kModels[] = {".onnx", ".so", ".graph", ".a", ".o"};
+  const std::string suffix = std::filesystem::path(o.json_file).extension().string();
+  const bool is_model = std::any_of(std::begin(kModels), std::end(kModels), [&](const char* s) { return suffix == s; });
+  if (!is_model && (!o.model.empty() || !o.batch.empty() || o.json_file.empty() || o.json_file == "-")) return;
+  throw tensmith::UserError("bad-usage", "option --json: expected a file to write, got '" + o.json_file + "'" +
+                                             (o.model.empty() ? " and no model" : "") +
+                                             "; write --json=FILE, or put the model in front of --json");
+}
+
+/// The words as a shell would take them.
+std::string command_line(int argc, char** argv) {
+  std::string line;
+  for (int k = 0; k < argc; ++k) {
+    std::string word = argv[k];
+    if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:@,+") !=
+            std::string::npos ||
+        word.empty()) {
+      for (size_t at = 0; (at = word.find('\'', at)) != std::string::npos; at += 4) word.replace(at, 1, "'\\''");
+      word = "'" + word + "'";
+    }
+    line += (k ? " " : "") + word;
+  }
+  return line;
 }
 
 int run(int argc, char** argv) {
   Options o;
+  o.command_line = command_line(argc, argv);
   CLI::App app{"Compiles neural networks to fast native code.", "tensmith"};
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("tensmith ") + tensmith::tool_version());
@@ -71,6 +146,14 @@ int run(int argc, char** argv) {
         ->check(CLI::Range(0, 1024));
     levels(s);
   };
+  const CLI::Validator tolerance(
+      [](std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return end != text.c_str() && *end == 0 && value >= 0 ? std::string()
+                                                              : "expected a number from 0 on, got '" + text + "'";
+      },
+      "NUMBER");
   const auto with_inputs = [&](CLI::App* s) {
     s->add_option("--input", o.inputs,
                   "NAME=@FILE.npy, NAME=random:SEED, NAME=zeros or NAME=ones (repeatable; default random:0)")
@@ -99,9 +182,9 @@ int run(int argc, char** argv) {
   with_model(verify);
   with_inputs(verify);
   verify->add_option("--ref", o.reference, "interp, onnxruntime, or a folder with arrays");
-  verify->add_option("--rtol", o.rtol, "relative tolerance")->check(CLI::NonNegativeNumber);
+  verify->add_option("--rtol", o.rtol, "relative tolerance")->check(tolerance);
   verify->add_option("--atol", o.atol, "absolute tolerance in units of the largest element of the output")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tolerance);
   verify->add_flag("--per-node", o.per_node, "compare every intermediate value");
   verify->add_option("--batch", o.batch, "list of models and arrays; answers go to --json FILE");
   verify->add_option("--json", o.json_file, "with --batch: file for the answers; else print JSON")
@@ -141,6 +224,11 @@ int run(int argc, char** argv) {
     std::cout << tensmith::help_debug();
     return 0;
   }
+  if (words.empty() || words[0] == "help") {
+    std::cout << app.help();
+    return words.empty() ? 2 : 0;
+  }
+  check_command(app, words);
   std::reverse(words.begin(), words.end());
   try {
     app.parse(words);
@@ -152,6 +240,8 @@ int run(int argc, char** argv) {
     throw tensmith::UserError("bad-usage",
                               "command line: " + text + "; run tensmith --help, or tensmith COMMAND --help");
   }
+  check_json_file(o);
+  if (o.threads == 0) o.threads = static_cast<int>(std::min<int64_t>(tensmith::config()->threads, 1024));
   // `--json` without a file prints.
   if (o.json_file == "-" || (o.json_file.empty() && (verify->count("--json") || bench->count("--json")))) {
     o.json = true;
@@ -159,7 +249,23 @@ int run(int argc, char** argv) {
   }
   if (command != tensmith::cli::explain && command != tensmith::cli::target && o.model.empty() && o.batch.empty())
     throw tensmith::UserError("bad-usage", "command line: expected a model, got none; run tensmith COMMAND MODEL");
-  return command(o);
+  int code = 0;
+  try {
+    code = command(o);
+  } catch (const tensmith::CompilationStopped& stopped) {
+    std::cout << stopped.text();
+  } catch (const tensmith::ReproducibleError& e) {
+    throw tensmith::InternalError(e.message() + "; this is our fault; " + tensmith::cli::save_reproducer(o, e.files()));
+  } catch (const tensmith::InternalError& e) {
+    throw tensmith::InternalError(e.message() + "; this is our fault; " +
+                                  tensmith::cli::save_reproducer(o, {{"error.txt", e.message() + "\n"}}));
+  }
+  if (const tensmith::TimeLine* line = tensmith::process_time_line())
+    if (const auto ok = tensmith::write_json(
+            tensmith::config()->profile, line->chrome_json(tensmith::cli::file_provenance("tensmith.profile/1", o)));
+        !ok)
+      throw tensmith::UserError(ok.failure().id, "option --profile: " + ok.failure().message);
+  return code;
 }
 
 }  // namespace

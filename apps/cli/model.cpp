@@ -6,8 +6,12 @@
 #include <iostream>
 
 #include "graph/import/specialize.h"
+#include "runtime/base/config.h"
+#include "runtime/base/files.h"
 #include "runtime/base/sha256.h"
+#include "runtime/export/instance.h"
 #include "runtime/npy.h"
+#include "runtime/time_line.h"
 
 namespace tensmith::cli {
 
@@ -41,7 +45,36 @@ graph::ImportOptions import_options(const Options& options, const std::map<std::
   graph::ImportOptions import;
   import.dims = parse_dims(options.dims);
   for (const auto& [name, array] : arrays) import.input_shapes[name] = array.shape();
+  const int64_t limit = config()->memory_limit_mib << 20;
+  import.limits.file_bytes = std::min(import.limits.file_bytes, limit);
+  import.limits.tensor_bytes = std::min(import.limits.tensor_bytes, limit);
   return import;
+}
+
+/// A graph text with its dims bound as an import binds them.
+graph::ImportResult read_graph_text(const Options& options, const std::map<std::string, HostTensor>& arrays) {
+  Result<graph::Graph> parsed = graph::parse_graph(take(read_file(options.model)));
+  if (!parsed) throw UserError(parsed.failure().id, options.model + ": " + parsed.failure().message);
+  graph::ImportResult result;
+  result.graph = std::move(parsed).value();
+  std::map<std::string, int64_t> sizes;
+  for (graph::NodeId id : result.graph.inputs) {
+    const auto array = arrays.find(result.graph.value_name({id, 0}));
+    const std::vector<Expr>& shape = result.graph.type({id, 0}).shape;
+    if (array == arrays.end() || array->second.shape().size() != shape.size()) continue;
+    for (size_t d = 0; d < shape.size(); ++d)
+      for (const Var& dim : result.graph.dims)
+        if (shape[d].same_as(dim)) sizes.emplace(dim.name(), array->second.shape()[d]);
+  }
+  for (const auto& [name, size] : parse_dims(options.dims)) {
+    bool known = false;
+    for (const Var& dim : result.graph.dims) known = known || dim.name() == name;
+    TS_USER_CHECK(known, "unknown-dim") << "--dim " << name << ": expected an open dim of the graph, got '" << name
+                                        << "'; its first line lists them";
+    sizes[name] = size;
+  }
+  if (!sizes.empty()) graph::GraphEditor(result.graph).bind_dims(sizes);
+  return result;
 }
 
 /// The arrays as constants of the types that the model declares; those of another type are left out.
@@ -63,7 +96,7 @@ std::map<std::string, graph::Constant> as_constants(const graph::ImportResult& i
 graph::Graph import_for(const Options& options, const std::map<std::string, HostTensor>& arrays,
                         std::vector<std::string>* fixed) {
   graph::ImportResult imported = import_model(options, arrays);
-  if (arrays.empty() || has_known_shapes(imported)) return std::move(imported).take();
+  if (arrays.empty() || is_graph_text(options.model) || has_known_shapes(imported)) return std::move(imported).take();
   auto special =
       graph::specialize_shapes(options.model, import_options(options, arrays), as_constants(imported, arrays));
   if (!special) return std::move(imported).take();
@@ -77,10 +110,33 @@ graph::Graph import_for(const Options& options, const std::map<std::string, Host
 
 }  // namespace
 
+void raise(const Failure& failure) {
+  for (const char* id : {"missing-cpu-feature", "wrong-architecture", "abi-mismatch"})
+    if (failure.id == id) throw TargetError(failure.id, failure.message);
+  throw UserError(failure.id, failure.message);
+}
+
 bool is_library(const std::string& path) {
   const std::string suffix = std::filesystem::path(path).extension().string();
   return suffix == ".so";
 }
+
+void check_dims_known(const graph::Graph& graph) {
+  for (graph::NodeId id : graph.inputs) {
+    const graph::TensorType& type = graph.type({id, 0});
+    if (type.is_static()) continue;
+    std::string open;
+    for (const Var& dim : graph.dims)
+      for (const Expr& extent : type.shape)
+        if (extent.same_as(dim)) open += " --dim " + dim.name() + "=SIZE";
+    const std::string& name = graph.value_name({id, 0});
+    throw UserError("symbolic-dims", "input " + name + ": expected sizes that are known when compiling, got " +
+                                         to_string(type) + "; give" + open + ", or an array: --input " + name +
+                                         "=@FILE.npy");
+  }
+}
+
+bool is_graph_text(const std::string& path) { return std::filesystem::path(path).extension() == ".graph"; }
 
 std::map<std::string, std::string> parse_assignments(const std::vector<std::string>& items, const char* flag) {
   std::map<std::string, std::string> map;
@@ -110,6 +166,10 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& items)
 }
 
 graph::ImportResult import_model(const Options& options, const std::map<std::string, HostTensor>& arrays) {
+  const ScopedSpan span(process_time_line(), "import", "compile");
+  TS_USER_CHECK(!is_library(options.model), "not-a-model")
+      << options.model << ": expected an ONNX model, got a library by its name; give the model that it was made from";
+  if (is_graph_text(options.model)) return read_graph_text(options, arrays);
   return graph::import_onnx(options.model, import_options(options, arrays));
 }
 
@@ -121,20 +181,30 @@ CompileOptions compile_options(const Options& options) {
   return compile;
 }
 
-LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays, bool keep_graph) {
+LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays, bool keep_graph,
+                       bool references) {
   LoadedModel model;
   auto start = Clock::now();
-  model.digest = take(sha256_file(options.model));
+  if (!is_library(options.model)) model.digest = take(sha256_file(options.model));
   if (is_library(options.model)) {
+    TS_USER_CHECK(options.dims.empty(), "unknown-dim")
+        << "--dim " << options.dims[0]
+        << ": expected no --dim with a library, whose sizes are fixed; compile the model "
+        << "again for others";
+    const ScopedSpan span(process_time_line(), "load", "load");
     model.module = take(Module::load(options.model));
+    model.digest = model.module->model().digest;
     model.load_ms = ms_since(start);
     return model;
   }
   graph::Graph graph = import_for(options, arrays, &model.fixed);
+  check_dims_known(graph);
   if (keep_graph) model.graph = graph.clone();
   model.import_ms = ms_since(start);
   start = Clock::now();
-  auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile_options(options)));
+  CompileOptions compile = compile_options(options);
+  compile.want_references = references;
+  auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile));
   program->model_digest = model.digest;
   model.program = program;
   model.module = load_program(model.program);
@@ -142,10 +212,25 @@ LoadedModel load_model(const Options& options, const std::map<std::string, HostT
   return model;
 }
 
+void check_writable(const char* flag, const std::string& path) {
+  if (path.empty() || path == "-") return;
+  if (const Result<AtomicFile> probe = AtomicFile::create(path); !probe)
+    throw UserError(probe.failure().id, std::string("option ") + flag + ": " + probe.failure().message);
+}
+
 std::map<std::string, HostTensor> read_arrays(const Options& options) {
   std::map<std::string, HostTensor> arrays;
-  for (const auto& [name, value] : parse_assignments(options.inputs, "--input"))
-    if (value.rfind('@', 0) == 0) arrays.emplace(name, take(read_npy(value.substr(1))));
+  for (const auto& [name, value] : parse_assignments(options.inputs, "--input")) {
+    if (value.rfind('@', 0) == 0) {
+      arrays.emplace(name, take(read_npy(value.substr(1))));
+      continue;
+    }
+    // The most common slip.
+    std::error_code ignored;
+    TS_USER_CHECK(!std::filesystem::is_regular_file(value, ignored), "bad-fill")
+        << "--input " << name << "=" << value << ": expected @ in front of the name of a file; write --input " << name
+        << "=@" << value;
+  }
   return arrays;
 }
 
@@ -174,7 +259,7 @@ std::vector<HostTensor> make_inputs(const LoadedModel& model, const Options& opt
     } else {
       HostTensor tensor(shape, dtype);
       const auto how = fills.find(io.name);
-      take(fill(tensor, how == fills.end() ? "random:0" : how->second, io.name));
+      take(fill(tensor, how == fills.end() ? "random:" + std::to_string(config()->seed) : how->second, io.name));
       tensors.push_back(std::move(tensor));
     }
     fills.erase(io.name);
@@ -188,11 +273,43 @@ std::vector<HostTensor> make_inputs(const LoadedModel& model, const Options& opt
 Instance make_instance(const Module& module, const Options& options) {
   InstanceOptions instance;
   instance.threads = options.threads;
+  if (is_library(options.model) && options.target != "host") instance.target = options.target;
   return take(module.create(instance));
 }
 
+RunProfile::RunProfile(Instance& instance) : instance_(instance) {
+  if (!process_time_line()) return;
+  profiler_ = instance.make_profiler();
+  instance.set_profiler(profiler_.get());
+}
+
+RunProfile::~RunProfile() {
+  if (!profiler_) return;
+  instance_.set_profiler(nullptr);
+  profiler_->add_to(*process_time_line());
+}
+
 Provenance provenance(const char* schema, const Options& options, const LoadedModel& model, int threads) {
-  return {schema, model.program ? to_string(model.program->target) : options.target, threads, 0, model.digest};
+  std::string target;
+  if (model.program) {
+    target = to_string(model.program->target);
+  } else if (model.module) {
+    // The variant that runs here; an instance asks for it in the same way.
+    const tensmith_model& description = model.module->model();
+    char ignored[8];
+    const int32_t variant = tensmith_choose_variant(&description, nullptr, ignored, sizeof ignored);
+    target = description.variants[variant < 0 ? 0 : variant].target;
+  } else {
+    target = to_string(take(Target::parse(options.target)));
+  }
+  return {schema, target, threads, config()->seed, model.digest};
+}
+
+Provenance file_provenance(const char* schema, const Options& options) {
+  const Result<Target> target = Target::parse(options.target);
+  const Result<std::string> digest = sha256_file(options.model);
+  return {schema, target ? to_string(target.value()) : options.target, options.threads, config()->seed,
+          digest && !is_library(options.model) ? digest.value() : std::string()};
 }
 
 }  // namespace tensmith::cli

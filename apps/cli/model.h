@@ -14,14 +14,20 @@ namespace tensmith::cli {
 
 /// Whether the path names an exported library (by suffix).
 bool is_library(const std::string& path);
+/// Whether the path names a graph as text (by suffix `.graph`), as reproducers and `print-graph` have it.
+bool is_graph_text(const std::string& path);
 
 /// Reads `NAME=N` items. Errors: UserError `bad-dim`.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& items);
 /// Reads `NAME=VALUE` items. Errors: UserError `bad-assignment`.
 std::map<std::string, std::string> parse_assignments(const std::vector<std::string>& items, const char* flag);
 
-/// Imports an ONNX model with its dims bound: by `--dim`, else by the sizes of `arrays` (by input name).
+/// Imports an ONNX model, or reads a graph text, with its dims bound: by `--dim`, else by the sizes of `arrays` (by
+/// input name).
 graph::ImportResult import_model(const Options& options, const std::map<std::string, HostTensor>& arrays = {});
+
+/// Errors: UserError `symbolic-dims` for the first input with an open dim, with the flags that would close it.
+void check_dims_known(const graph::Graph& graph);
 
 /// Options of the compiler from those of the command line. Errors: UserError `bad-target`.
 CompileOptions compile_options(const Options& options);
@@ -37,8 +43,13 @@ struct LoadedModel {
 };
 /// Compiles and loads MODEL, or loads the library. Arrays given as inputs bind open dims; where shapes depend on the
 /// values of some (axes, target shapes, limits), the model is compiled for these values.
-LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays,
-                       bool keep_graph = false);
+/// `references`: with KernelCall::reference.
+LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays, bool keep_graph = false,
+                       bool references = false);
+
+/// Finds out before minutes of work that a file cannot be written; "" and what exists as a device pass.
+/// Errors: cannot-write, with the flag.
+void check_writable(const char* flag, const std::string& path);
 
 /// Arrays read from `--input NAME=@FILE`.
 std::map<std::string, HostTensor> read_arrays(const Options& options);
@@ -47,20 +58,38 @@ std::map<std::string, HostTensor> read_arrays(const Options& options);
 std::vector<HostTensor> make_inputs(const LoadedModel& model, const Options& options,
                                     std::map<std::string, HostTensor> arrays);
 
+/// Throws a failure as an error: of the target when library and machine do not fit together, else of the user.
+[[noreturn]] void raise(const Failure& failure);
 /// The value or the failure as an exception.
 template <typename T>
 T take(Result<T> result) {
-  if (!result) throw UserError(result.failure().id, result.failure().message);
+  if (!result) raise(result.failure());
   return std::move(result).value();
 }
 inline void take(Result<void> result) {
-  if (!result) throw UserError(result.failure().id, result.failure().message);
+  if (!result) raise(result.failure());
 }
 
 /// An instance with the threads of the command line.
 Instance make_instance(const Module& module, const Options& options);
 
-/// Header of JSON outputs for a model.
+/// Adds the kernels of an instance's runs to the process's time line, from construction to destruction, when the switch
+/// `profile` asks for one.
+class RunProfile {
+ public:
+  explicit RunProfile(Instance& instance);
+  RunProfile(const RunProfile&) = delete;
+  RunProfile& operator=(const RunProfile&) = delete;
+  ~RunProfile();
+
+ private:
+  Instance& instance_;
+  std::unique_ptr<Profiler> profiler_;
+};
+
+/// Header of JSON outputs for a model: of a library the target, threads and digest of the model that it was made from.
 Provenance provenance(const char* schema, const Options& options, const LoadedModel& model, int threads);
+/// The same from the command line alone, when nothing is loaded (any more).
+Provenance file_provenance(const char* schema, const Options& options);
 
 }  // namespace tensmith::cli

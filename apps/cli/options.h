@@ -31,6 +31,7 @@ struct Options {
   std::string trace;                 ///< profile: Chrome trace
   std::string schedule, assembly;    ///< inspect: a kernel's name or part of it; "" none
   std::string id;                    ///< explain
+  std::string command_line;          ///< as given, for reproducers
 };
 
 }  // namespace tensmith::cli

@@ -1,11 +1,11 @@
 /// ONNX Runtime as a process beside: from the virtual environment that apps/setup makes.
 #pragma once
 
-#include <sys/types.h>
-#include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/base/files.h"
 #include "runtime/export/abi.h"
 #include "runtime/tensor.h"
 
@@ -14,6 +14,8 @@ namespace tensmith::cli {
 /// The outputs that ONNX Runtime gives for these inputs. Errors: UserError `no-onnxruntime`, `peer-failed`.
 std::vector<HostTensor> onnxruntime_outputs(const std::string& model, const tensmith_model& description,
                                             std::vector<HostTensor>& inputs);
+
+class Child;
 
 /// A process that times the model on request (see apps/bench/contest.py).
 class Peer {
@@ -28,12 +30,9 @@ class Peer {
   std::vector<double> run(int count);
 
  private:
-  std::string read_line();
-
-  std::string folder_, version_;
-  pid_t child_ = -1;
-  FILE* to_ = nullptr;
-  FILE* from_ = nullptr;
+  const TempDir folder_;
+  std::string version_;
+  std::unique_ptr<Child> child_;
 };
 
 }  // namespace tensmith::cli

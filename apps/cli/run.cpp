@@ -4,12 +4,15 @@
 #include <numeric>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/kernel_check.h"
 #include "apps/cli/model.h"
 #include "runtime/npy.h"
 
 namespace tensmith::cli {
 
 int run(const Options& options) {
+  for (const auto& [name, value] : parse_assignments(options.outputs, "--output"))
+    if (value.size() > 1 && value[0] == '@') check_writable("--output", value.substr(1));
   std::map<std::string, HostTensor> arrays = read_arrays(options);
   const LoadedModel model = load_model(options, arrays);
   std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
@@ -24,6 +27,8 @@ int run(const Options& options) {
         << "--output " << name << "=" << value << ": expected NAME=@FILE.npy";
   }
   Instance instance = make_instance(*model.module, options);
+  check_if_asked(model, instance, options, inputs);
+  const RunProfile profile(instance);
   std::vector<HostTensor> outputs = take(instance.run(inputs));
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string name = description.outputs[k].name;

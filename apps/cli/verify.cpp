@@ -6,9 +6,12 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/compare.h"
+#include "apps/cli/kernel_check.h"
 #include "apps/cli/model.h"
 #include "apps/cli/peer.h"
+#include "apps/cli/repro.h"
 #include "apps/cli/verify_batch.h"
+#include "runtime/base/config.h"
 #include "runtime/base/files.h"
 #include "runtime/npy.h"
 
@@ -71,10 +74,28 @@ std::pair<std::vector<std::string>, std::vector<std::string>> port_names(const O
   return names;
 }
 
+/// What repeats a wrong result: the first kernel that differs alone, else the whole graph; and the inputs.
+ReproducerFiles wrong_result(const LoadedModel& model, Instance& instance, const Options& options,
+                             std::vector<HostTensor>& inputs, const std::string& text) {
+  if (model.program) {
+    KernelCheckReport report = check_kernels(model, instance, options, inputs);
+    if (report.wrong) return std::move(report.files);
+  }
+  ReproducerFiles files{{"error.txt", text}};
+  if (model.graph) files["model.graph"] = reproducer_graph(*model.graph);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (const Result<std::string> bytes = npy_bytes(inputs[k])) files["input_" + std::to_string(k) + ".npy"] = *bytes;
+  return files;
+}
+
 }  // namespace
 
 int verify(const Options& options) {
   if (!options.batch.empty()) return verify_batch(options);
+  check_writable("--json", options.json_file);
+  TS_USER_CHECK(options.reference != "onnxruntime" || !is_library(options.model), "no-reference")
+      << "--ref onnxruntime: expected the ONNX model, got the library " << options.model
+      << "; give the model itself, or --ref DIR";
   std::map<std::string, HostTensor> arrays = read_arrays(options);
   const bool from_folder = options.reference != "interp" && options.reference != "onnxruntime";
   DataSet set;
@@ -87,10 +108,12 @@ int verify(const Options& options) {
   }
   std::map<std::string, HostTensor> bound;
   for (const auto& [name, array] : arrays) bound.emplace(name, array.clone());
-  LoadedModel model = load_model(options, bound, /*keep_graph=*/true);
+  LoadedModel model = load_model(options, bound, /*keep_graph=*/true, /*references=*/!config()->repro.empty());
   const tensmith_model& description = model.module->model();
   std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
   Instance instance = make_instance(*model.module, options);
+  check_if_asked(model, instance, options, inputs);
+  const RunProfile profile(instance);
   const std::vector<HostTensor> outputs = take(instance.run(inputs));
 
   std::vector<HostTensor> wanted;
@@ -110,10 +133,12 @@ int verify(const Options& options) {
     wanted = interpreter_outputs(*model.graph, inputs);
   }
   bool all = true;
-  Json rows = Json::array();
+  std::string wrong;
+  Json rows = Json::array(), nodes;
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Comparison c = compare(outputs[k], wanted[k], options.rtol, options.atol, /*scale_atol=*/true);
     all = all && c.same;
+    if (!c.same) wrong += "output " + std::string(description.outputs[k].name) + ": " + c.text + "\n";
     rows.push_back({{"output", description.outputs[k].name},
                     {"same", c.same},
                     {"max_abs", c.max_abs},
@@ -127,8 +152,19 @@ int verify(const Options& options) {
   if (options.per_node) {
     TS_USER_CHECK(model.graph.has_value(), "no-reference")
         << "verify --per-node: a library has no graph to interpret; give the model itself";
-    const std::string report = compare_per_node(*model.graph, options, inputs);
-    (options.json ? std::cerr : std::cout) << report;
+    const NodeReport report = compare_per_node(*model.graph, options, inputs);
+    (options.json ? std::cerr : std::cout) << report.text;
+    nodes = {{"compared", report.compared}, {"wrong", report.wrong}, {"text", report.text}};
+    all = all && report.wrong == 0;
+    if (report.wrong) wrong += report.text;
+  }
+  if (!all) {
+    std::cout.flush();
+    std::cerr << "note: "
+              << (config()->repro.empty()
+                      ? "--check compares kernel by kernel, --repro=DIR writes what repeats the difference"
+                      : save_reproducer(options, wrong_result(model, instance, options, inputs, wrong)))
+              << "\n";
   }
   if (options.json || !options.json_file.empty()) {
     Json json = json_header(provenance("tensmith.verify/1", options, model, instance.threads()));
@@ -137,6 +173,7 @@ int verify(const Options& options) {
     json["atol"] = options.atol;
     json["same"] = all;
     json["outputs"] = rows;
+    json["per_node"] = nodes;
     if (options.json_file.empty()) std::cout << json_text(json);
     else take(write_json(options.json_file, json));
   }

@@ -55,8 +55,16 @@ Answer run_entry(const Json& entry, const Options& given) {
 
 int verify_batch(const Options& options) {
   const Json list = take(parse_json(take(read_file(options.batch))));
-  TS_USER_CHECK(list.value("schema", "") == "tensmith-batch-1", "bad-batch")
-      << "--batch " << options.batch << ": expected schema tensmith-batch-1, got '" << list.value("schema", "") << "'";
+  const Json schema = list.is_object() ? list.value("schema", Json()) : Json();
+  TS_USER_CHECK(schema == "tensmith-batch-1", "bad-batch")
+      << "--batch " << options.batch << ": expected an object of schema \"tensmith-batch-1\", got schema "
+      << schema.dump();
+  TS_USER_CHECK(list.contains("entries") && list["entries"].is_array(), "bad-batch")
+      << "--batch " << options.batch << ": expected a list 'entries', got none";
+  for (const Json& entry : list["entries"])
+    TS_USER_CHECK(entry.is_object() && entry.contains("id"), "bad-batch")
+        << "--batch " << options.batch << ": expected every entry to be an object with an id, got "
+        << entry.dump().substr(0, 80);
   TS_USER_CHECK(!options.json_file.empty(), "bad-batch") << "--batch: expected --json OUT.jsonl for the answers";
   std::ofstream out(options.json_file);
   TS_USER_CHECK(out.good(), "cannot-write") << "--json " << options.json_file << ": cannot be written";
@@ -66,9 +74,13 @@ int verify_batch(const Options& options) {
     try {
       answer = run_entry(entry, options);
     } catch (const Error& e) {
-      // An opset that is too old is a refusal too.
-      const bool refused = e.kind() == ErrorKind::kUnsupported || e.id() == "bad-opset";
+      // An opset that is too old and sizes that nobody gives are refusals too.
+      const bool refused = e.kind() == ErrorKind::kUnsupported || e.id() == "bad-opset" || e.id() == "symbolic-dims";
       answer = {refused ? "unsupported" : "error", e.id(), e.message().substr(0, 2000)};
+    } catch (const Json::exception& e) {
+      answer = {
+          "error", "bad-batch",
+          std::string("entry of ") + options.batch + ": expected the form of " + "tests/harness/batch.py: " + e.what()};
     } catch (const std::exception& e) {
       answer = {"error", "exception", e.what()};
     }

@@ -1,175 +1,30 @@
 #include "apps/driver/compile.h"
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <unordered_map>
 
-#include "apps/driver/in_place.h"
+#include "apps/driver/cost.h"
+#include "apps/driver/kernels.h"
 #include "apps/driver/main_program.h"
-#include "apps/driver/pack.h"
-#include "autotune/default_schedule.h"
+#include "apps/driver/reduce.h"
+#include "apps/driver/reproducer.h"
+#include "apps/driver/subgraph.h"
 #include "graph/partition/group_workload.h"
 #include "graph/partition/placement.h"
 #include "graph/partition/support.h"
 #include "graph/pipeline.h"
 #include "runtime/base/config.h"
-#include "runtime/base/files.h"
-#include "runtime/base/log.h"
-#include "tensor/print.h"
+#include "runtime/time_line.h"
 
 namespace tensmith {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// A kernel to be made and who asked for it.
-struct KernelTask {
-  graph::GroupWorkload work;
-  ScheduleRequest request;
-  CompiledKernel* info = nullptr;
-};
 
 Layout layout_of(const graph::LayoutMap& layouts, const graph::PlacementPlan& placements, const graph::Value& value) {
   if (const auto placed = placements.places.find(value); placed != placements.places.end())
     return placed->second.layout;
   const auto it = layouts.find(value);
   return it == layouts.end() ? Layout() : it->second;
-}
-
-std::string kernel_key(const graph::GroupWorkload& work, const ScheduleRequest& request) {
-  std::string key = to_text(work.workload);
-  for (const Layout& layout : request.input_layouts) key += "|" + layout.text();
-  for (const Layout& layout : request.output_layouts) key += "|" + layout.text();
-  return key;
-}
-
-double traffic_of(const Workload& workload) {
-  double bytes = 0;
-  const auto add = [&](const Tensor& tensor) {
-    double size = static_cast<double>(tensor.dtype().bytes());
-    for (const Expr& extent : tensor.shape()) {
-      int64_t value;
-      if (as_const_int(extent, &value)) size *= static_cast<double>(value);
-    }
-    bytes += size;
-  };
-  for (const Tensor& input : workload.inputs) add(input);
-  for (const Tensor& output : workload.outputs) add(output);
-  return bytes;
-}
-
-double flops_of(const graph::Graph& graph, const graph::Group& group) {
-  double flops = 0;
-  for (graph::NodeId id : group.nodes) {
-    const graph::Node& node = graph.node(id);
-    if (node.op->flops) {
-      graph::InferContext context{node, {}, {}, static_cast<int>(node.types.size())};
-      for (const graph::Value& input : node.inputs) {
-        context.inputs.push_back(input.given() ? &graph.type(input) : nullptr);
-        context.constants.push_back(input.given() ? graph.constant(input) : nullptr);
-      }
-      flops += node.op->flops(context);
-    } else {
-      double elements = 1;
-      for (const Expr& extent : node.types[0].shape) {
-        int64_t value;
-        if (as_const_int(extent, &value)) elements *= static_cast<double>(value);
-      }
-      flops += node.op->fusion == graph::FusionKind::kInjective ? 0 : elements;
-    }
-  }
-  return flops;
-}
-
-std::string kernel_name(const graph::Graph& graph, const graph::Group& group, size_t number) {
-  std::string name = "k" + std::to_string(number);
-  size_t shown = 0;
-  for (graph::NodeId id : group.nodes) {
-    if (shown++ == 3) break;
-    name += "_";
-    for (char c : graph.node(id).op->name)
-      name += static_cast<char>(std::isalnum(static_cast<unsigned char>(c)) ? std::tolower(c) : '_');
-  }
-  return name;
-}
-
-ObjectCode make_kernel(KernelTask& task, const CompileOptions& options, std::mutex& hooks) {
-  CompiledKernel& info = *task.info;
-  auto start = Clock::now();
-  LowerOptions lower_options = options.lower;
-  if (options.lower.on_pass)
-    lower_options.on_pass = [&](int number, const char* pass, const LoopFunction& function) {
-      const std::lock_guard lock(hooks);
-      options.lower.on_pass(number, pass, function);
-    };
-  try {
-    info.schedule = default_schedule(task.work.workload, task.request, &info.explanation);
-    info.schedule_ms = ms_since(start);
-    start = Clock::now();
-    info.lowered = lower(info.schedule, lower_options);
-  } catch (const Error& e) {
-    // Slow but right beats refusing; it is our fault and said so.
-    info.schedule = plain_schedule(task.work.workload, task.request);
-    info.explanation += std::string("plain loops, because the default schedule failed: ") + e.what() + "\n";
-    info.is_plain = true;
-    TS_LOG(kWarning) << "kernel " << info.name << " runs as plain loops: " << std::string(e.what()).substr(0, 300);
-    info.lowered = lower(info.schedule, lower_options);
-  }
-  info.lowered.function.name = options.prefix + info.name;
-  mark_in_place(info.lowered, in_place_pairs(info.schedule));
-  info.lower_ms = ms_since(start);
-  start = Clock::now();
-  CodegenOptions codegen;
-  codegen.want_asm = options.want_asm;
-  codegen.fast_math = options.fast_math;
-  codegen.module_name = info.name;
-  ObjectCode object = compile(LoopProgram{{info.lowered.function}}, options.target, codegen);
-  info.codegen_ms = ms_since(start);
-  info.assembly = std::move(object.assembly);
-  object.assembly.clear();
-  return object;
-}
-
-/// Runs all tasks on as many threads as the process may use; the first error is thrown again.
-std::vector<ObjectCode> make_kernels(std::vector<KernelTask>& tasks, const CompileOptions& options) {
-  std::vector<ObjectCode> objects(tasks.size());
-  std::atomic<size_t> next{0};
-  std::mutex hooks, failed;
-  std::exception_ptr error;
-  const auto work = [&] {
-    for (size_t k = next++; k < tasks.size(); k = next++) {
-      try {
-        objects[k] = make_kernel(tasks[k], options, hooks);
-      } catch (const ScheduleError& e) {
-        // A default schedule that cannot be lowered is our fault: say which, so that it can be repeated.
-        const std::lock_guard lock(failed);
-        if (!error)
-          error = std::make_exception_ptr(InternalError(
-              "kernel " + tasks[k].info->name + " (" + tasks[k].info->first_node + "): " + e.what() + "\nworkload:\n" +
-              to_text(tasks[k].work.workload) + "\nschedule:\n" + tasks[k].info->schedule.to_string()));
-        next = tasks.size();
-      } catch (...) {
-        const std::lock_guard lock(failed);
-        if (!error) error = std::current_exception();
-        next = tasks.size();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  const size_t count = std::min<size_t>(tasks.size(), std::max(1, Target::host().cores));
-  for (size_t k = 1; k < count; ++k) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  if (error) std::rethrow_exception(error);
-  return objects;
 }
 
 std::vector<PortSpec> ports(const graph::Graph& graph, const std::vector<graph::Value>& values,
@@ -192,79 +47,130 @@ int64_t PortSpec::bytes() const {
 
 namespace {
 
-/// The switches that concern lowering: verification, bisecting, printing and dumping of loops.
-void apply_switches(const Config& config, CompileOptions& options) {
-  options.lower.verify_each = options.lower.verify_each || config.verify_each;
-  const bool print = !config.print_ir.empty(), dump = !config.dump.empty();
-  if (!options.lower.on_pass && (print || dump)) {
-    const auto wanted = [config](const char* pass, const std::string& text) {
-      if (!config.filter.empty() && text.find(config.filter) == std::string::npos) return false;
-      const std::string after = "after:" + std::string(pass);
-      return config.print_ir == "after-change" || config.print_ir == "after-each" || config.print_ir == after;
-    };
-    options.lower.on_pass = [config, wanted](int number, const char* pass, const LoopFunction& function) {
-      const std::string text = to_string(function);
-      if (wanted(pass, text)) std::fprintf(stderr, "// after %d %s\n%s\n", number, pass, text.c_str());
-      if (config.dump.empty()) return;
-      char name[32];
-      std::snprintf(name, sizeof name, "%016llx_%02d_",
-                    static_cast<unsigned long long>(std::hash<std::string>{}(function.name)), number);
-      const Result<void> written = write_file(config.dump + "/loops_" + name + pass + ".ir", text);
-      if (!written) throw UserError(written.failure().id, written.failure().message);
-    };
+/// A graph ready to be compiled kernel by kernel.
+struct Front {
+  graph::LayoutMap layouts;
+  graph::PlacementPlan placements;
+  std::vector<graph::Group> groups;
+};
+
+/// Refuses tensors that alone exceed what is allowed, before anything is compiled for them.
+void check_sizes(const graph::Graph& graph, int64_t limit) {
+  for (graph::NodeId id : graph.topological_order()) {
+    const graph::Node& node = graph.node(id);
+    for (size_t k = 0; k < node.types.size(); ++k) {
+      int64_t bytes = node.types[k].dtype.bytes(), extent = 0;
+      bool fits = true;
+      for (const Expr& dim : node.types[k].shape)
+        if (as_const_int(dim, &extent)) fits = fits && !__builtin_mul_overflow(bytes, extent, &bytes);
+      TS_USER_CHECK(fits && bytes <= limit, "arena-too-large")
+          << "node " << node.name << ": tensor " << node.output_names[k] << " " << to_string(node.types[k])
+          << ": expected at most " << (limit >> 20) << " MiB, got "
+          << (fits ? std::to_string(bytes >> 20) : std::string("more")) << "; use smaller dims or raise "
+          << "--memory-limit-mib";
+    }
   }
 }
 
-}  // namespace
-
-CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) {
-  CompileOptions options = given;
-  apply_switches(*config(), options);
-  if (options.threads <= 0) options.threads = options.target.cores;
-  const auto start = Clock::now();
-  CompiledProgram program;
-  program.prefix = options.prefix;
-  program.target = options.target;
-  program.threads = options.threads;
-  program.default_threads = given.threads;
-  program.stats.nodes_in = static_cast<int>(graph.num_nodes());
-  graph::PipelineOptions pipeline = graph::pipeline_options(*config(), options.opt_level);
-  const std::vector<graph::PassRecord> records = graph::optimize(graph, pipeline);
-  program.pass_records = records;
-  program.stats.nodes_out = static_cast<int>(graph.num_nodes());
+Front run_front(graph::Graph& graph, const CompileOptions& options, const graph::PipelineOptions& pipeline,
+                CompileObserver& observer, std::vector<graph::PassRecord>* records) {
+  graph::PipelineOptions for_target = pipeline;
+  for_target.passes.target = options.target;
+  *records = graph::optimize(graph, for_target);
+  observer.stop_if(StopAt::kGraph, to_string(graph) + "\n");
   if (const graph::UnsupportedReport report = graph::unsupported_nodes(graph); !report.empty())
     throw UnsupportedError(report.rows[0].id,
                            "model: expected only what can be compiled, got these:\n" + to_string(report));
-
-  std::string explanation;
-  std::string* const explain = options.explain ? &explanation : nullptr;
+  check_sizes(graph, config()->memory_limit_mib << 20);
+  Front front;
+  Timer timer;
   const std::string& wanted = config()->layouts;
   const graph::LayoutChoice choice = wanted == "channels-last" ? graph::LayoutChoice::kChannelsLast
                                      : wanted == "blocked"     ? graph::LayoutChoice::kBlocked
                                                                : graph::LayoutChoice::kPriced;
-  const graph::LayoutMap layouts =
-      options.opt_level >= 2 ? choose_layouts(graph, options.target, choice) : graph::LayoutMap();
-  const graph::PlacementPlan placements = place_values(graph, layouts, explain);
-  const std::vector<graph::Group> groups = fuse(graph, {options.opt_level > 0, placements.free}, explain);
-  program.fusion_explanation = explanation;
-  program.stats.groups = static_cast<int>(groups.size());
-  if (options.dump) options.dump("graph", "optimised", to_string(graph));
+  if (options.opt_level >= 2) front.layouts = choose_layouts(graph, options.target, choice);
+  observer.time("layouts", timer.ms());
+  observer.laid_out(graph, front.layouts);
+  timer.restart();
+  std::string explanation;
+  front.placements = place_values(graph, front.layouts, &explanation);
+  observer.time("placement", timer.ms());
+  observer.placed(explanation);
+  timer.restart();
+  explanation.clear();
+  front.groups = fuse(graph, {options.opt_level > 0, front.placements.free}, &explanation);
+  observer.time("fuse", timer.ms());
+  for (size_t k = 0; k < front.groups.size(); ++k) {
+    explanation += "group " + std::to_string(k) + ":";
+    for (graph::NodeId id : front.groups[k].nodes) explanation += " " + graph.node(id).name;
+    explanation += "\n";
+  }
+  observer.fused(explanation);
+  return front;
+}
 
-  MainProgramBuilder builder(graph, layouts, placements, options.prefix);
+/// The smallest part of the model whose passes fail in the same way.
+graph::Graph reduced(const graph::Graph& original, const CompileOptions& options, const std::string& message) {
+  const std::string same = message.substr(0, 32);
+  const auto fails = [&](const graph::Graph& part) {
+    graph::Graph copy = part.clone();
+    graph::PipelineOptions pipeline = graph::pipeline_options(*config(), options.opt_level);
+    pipeline.observer = nullptr;
+    CompileObserver silent{Config{}};
+    std::vector<graph::PassRecord> records;
+    try {
+      const Front front = run_front(copy, options, pipeline, silent, &records);
+      for (const graph::Group& group : front.groups) make_group_workload(copy, group, "kernel");
+    } catch (const InternalError& e) {
+      return e.message().substr(0, 32) == same;
+    } catch (const Error&) {
+    }
+    return false;
+  };
+  return reduce_graph(original, fails, /*seconds=*/5);
+}
+
+/// The nodes of a group alone, fed like its kernel.
+std::shared_ptr<const graph::Graph> reference_of(const graph::Graph& graph, const graph::Group& group,
+                                                 const graph::GroupWorkload& work) {
+  std::vector<graph::Value> inputs;
+  for (const graph::Value& input : work.inputs)
+    if (!graph.constant(input)) inputs.push_back(input);
+  Result<graph::Graph> part = cut_subgraph(graph, group.nodes, inputs, work.outputs);
+  return part ? std::make_shared<const graph::Graph>(std::move(part).value()) : nullptr;
+}
+
+CompiledProgram compile_with(graph::Graph& graph, const CompileOptions& options, CompileObserver& observer) {
+  const Timer total;
+  CompiledProgram program;
+  program.prefix = options.prefix;
+  program.target = options.target;
+  program.threads = options.threads;
+  program.stats.nodes_in = static_cast<int>(graph.num_nodes());
+  const ScopedSpan whole(process_time_line(), "compile", "compile");
+  std::optional<ScopedSpan> span(std::in_place, process_time_line(), "graph passes", "compile");
+  const Front front =
+      run_front(graph, options, graph::pipeline_options(*config(), options.opt_level), observer, &program.pass_records);
+  program.stats.nodes_out = static_cast<int>(graph.num_nodes());
+  program.stats.groups = static_cast<int>(front.groups.size());
+
+  MainProgramBuilder builder(graph, front.layouts, front.placements, options.prefix);
   std::vector<KernelTask> tasks;
   std::vector<std::unique_ptr<CompiledKernel>> infos;
   std::unordered_map<std::string, int> known;
-  for (const graph::Group& group : groups) {
-    KernelTask task{make_group_workload(graph, group, "kernel"), {options.target, options.threads, {}, {}}, nullptr};
+  for (const graph::Group& group : front.groups) {
+    KernelTask task{
+        make_group_workload(graph, group, "kernel"), {options.target, options.threads, {}, {}}, group, nullptr};
     for (const graph::Value& value : task.work.inputs)
-      task.request.input_layouts.push_back(layout_of(layouts, placements, value));
+      task.request.input_layouts.push_back(layout_of(front.layouts, front.placements, value));
     for (const graph::Value& value : task.work.outputs)
-      task.request.output_layouts.push_back(layout_of(layouts, placements, value));
+      task.request.output_layouts.push_back(layout_of(front.layouts, front.placements, value));
     const auto [it, fresh] = known.try_emplace(kernel_key(task.work, task.request), static_cast<int>(tasks.size()));
     std::string label;
     for (graph::NodeId id : group.nodes) label += (label.empty() ? "" : "+") + graph.node(id).name;
     builder.add_call(group, task.work, it->second);
-    program.calls.push_back({it->second, label});
+    program.calls.push_back(
+        {it->second, label, options.want_references ? reference_of(graph, group, task.work) : nullptr});
     if (!fresh) continue;
     infos.push_back(std::make_unique<CompiledKernel>(Schedule(task.work.workload)));
     task.info = infos.back().get();
@@ -275,19 +181,31 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
     for (graph::NodeId id : group.nodes) task.info->ops.push_back(graph.node(id).op->name);
     tasks.push_back(std::move(task));
   }
-  program.stats.passes_ms = ms_since(start);
+  program.stats.passes_ms = total.ms();
 
-  const auto kernels_start = Clock::now();
-  program.objects = make_kernels(tasks, options);
+  Timer timer;
+  span.emplace(process_time_line(), "kernels", "compile");
+  program.objects = make_kernels(graph, tasks, options, observer);
   for (auto& info : infos) program.kernels.push_back(std::move(*info));
-  program.stats.kernels_ms = ms_since(kernels_start);
+  program.stats.kernels_ms = timer.ms();
 
-  const auto weights_start = Clock::now();
+  timer.restart();
+  span.emplace(process_time_line(), "memory plan and weights", "compile");
   builder.finish(program);
-  program.stats.weights_ms = ms_since(weights_start);
+  program.stats.weights_ms = timer.ms();
+  observer.time("memory plan and weights", program.stats.weights_ms);
+  TS_USER_CHECK(program.arena_bytes >> 20 <= config()->memory_limit_mib, "arena-too-large")
+      << "model: expected an arena of at most " << config()->memory_limit_mib << " MiB, got "
+      << (program.arena_bytes >> 20) << "; use smaller dims or raise --memory-limit-mib";
+  span.emplace(process_time_line(), "main", "compile");
   CodegenOptions codegen;
   codegen.module_name = "main";
-  program.objects.push_back(compile(builder.functions(), options.target, codegen));
+  codegen.want_asm = codegen.want_llvm_ir = observer.wants_code_text("main");
+  ObjectCode main = compile(builder.functions(), options.target, codegen);
+  observer.finished(program, main);
+  main.assembly.clear();
+  main.llvm_ir.clear();
+  program.objects.push_back(std::move(main));
   std::vector<graph::Value> inputs;
   std::vector<std::string> input_names;
   for (graph::NodeId id : graph.inputs) {
@@ -296,8 +214,32 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
   }
   program.inputs = ports(graph, inputs, input_names);
   program.outputs = ports(graph, graph.outputs, graph.output_names);
-  program.stats.total_ms = ms_since(start);
+  program.stats.total_ms = total.ms();
+  observer.print_times(program.pass_records);
   return program;
+}
+
+}  // namespace
+
+CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) {
+  const std::shared_ptr<const Config> switches = config();
+  CompileOptions options = given;
+  if (options.threads <= 0) options.threads = options.target.cores;
+  if (options.compile_threads <= 0) options.compile_threads = static_cast<int>(switches->compile_threads);
+  options.contract_fma = options.contract_fma && switches->contract;
+  options.want_references = options.want_references || switches->check;
+  CompileObserver observer(*switches);
+  const graph::Graph original = graph.clone();  // constants are shared
+  try {
+    CompiledProgram program = compile_with(graph, options, observer);
+    program.default_threads = given.threads;
+    return program;
+  } catch (const ReproducibleError&) {
+    throw;
+  } catch (const InternalError& e) {
+    throw ReproducibleError(e.message(), {{"error.txt", e.message() + "\n"},
+                                          {"model.graph", reproducer_graph(reduced(original, options, e.message()))}});
+  }
 }
 
 }  // namespace tensmith

@@ -1,9 +1,6 @@
 /// The compiler as a whole: from a graph to objects.
 #pragma once
 
-#include <functional>
-#include <map>
-
 #include "apps/driver/program.h"
 
 namespace tensmith {
@@ -14,14 +11,17 @@ struct CompileOptions {
   int opt_level = 2;  ///< 0: no graph passes but the necessary ones, no fusion; 1: no layouts; 2, 3: everything
   std::string prefix = "tensmith_";  ///< of every symbol
   bool want_asm = false;
-  bool fast_math = false;  ///< vector math within 3.5 ulp
-  bool explain = false;
-  LowerOptions lower;  ///< hooks for dumps and timing (called from several threads, serialised)
-  std::function<void(const char* stage, const std::string& name, const std::string& text)> dump = nullptr;
+  bool fast_math = false;        ///< vector math within 3.5 ulp
+  bool contract_fma = true;      ///< a*b+c may be rounded once; the switch `contract` can forbid it too
+  bool want_references = false;  ///< fill KernelCall::reference; the switch `check` asks for it too
+  int compile_threads = 0;       ///< 0: as the switch `compile-threads` says
+  LowerOptions lower;            ///< hooks for dumps and timing (called from several threads at a time)
 };
 
-/// Compiles a graph with static dims. The graph is optimised in place. Errors: UnsupportedError, UserError with where
-/// and way out; `symbolic-dims` when a dim is not bound. Cost: some ms a distinct kernel, on two threads.
+/// Compiles a graph with static dims, as the process's switches say. The graph is optimised in place. Errors:
+/// UnsupportedError, UserError with where and way out: `symbolic-dims` when a dim is not bound, `arena-too-large`
+/// beyond the switch `memory-limit-mib`; ReproducibleError when it is our fault; CompilationStopped when the switch
+/// `stop-after` says so. Cost: some ms a distinct kernel, on all cores.
 CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& options);
 
 }  // namespace tensmith

@@ -2,13 +2,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 
 #include "codegen/data_object.h"
 #include "codegen/jit.h"
 #include "codegen/link.h"
+#include "runtime/base/config.h"
 #include "runtime/base/files.h"
 #include "runtime/base/json.h"
 #include "runtime/export/model_image.h"
@@ -56,8 +64,8 @@ ModelDescription describe(const CompiledProgram& program, const std::string& nam
 }
 
 Json manifest_of(const CompiledProgram& program, const std::string& name, const std::string& weights_file) {
-  Json json =
-      manifest_header({"tensmith.manifest/1", to_string(program.target), program.threads, 0, program.model_digest});
+  Json json = manifest_header(
+      {"tensmith.manifest/1", to_string(program.target), program.threads, config()->seed, program.model_digest});
   json["name"] = name;
   const auto ports = [](const std::vector<PortSpec>& list) {
     Json array = Json::array();
@@ -150,18 +158,74 @@ std::string header_text(const CompiledProgram& program, const std::string& name)
   return out.str();
 }
 
-/// Removes the files of an export that did not come to its end.
-class Unfinished {
+/// Puts off signals that would end the process (Ctrl-C) until the end of its life: they come when nothing half-made
+/// lies about any more.
+class SignalsHeld {
  public:
-  void add(const std::string& path) { paths_.push_back(path); }
-  void finish() { paths_.clear(); }
-  ~Unfinished() {
+  SignalsHeld() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &old_);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+
+ private:
+  sigset_t old_;
+};
+
+/// The files of an export, made in a folder beside their place and moved there together at the end: until then what an
+/// earlier export left stays whole, and a failure leaves nothing.
+class Staging {
+ public:
+  explicit Staging(const std::filesystem::path& beside) {
+    std::string pattern = ((beside.empty() ? "." : beside) / ".tensmith-XXXXXX").string();
+    TS_USER_CHECK(mkdtemp(pattern.data()), "cannot-write")
+        << "output folder " << beside.string() << ": cannot be written: " << std::strerror(errno)
+        << "; choose another folder";
+    folder_ = pattern;
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+  ~Staging() {
     std::error_code ignored;
-    for (const std::string& path : paths_) std::filesystem::remove(path, ignored);
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  /// Where to write what shall become `path`. Errors: cannot-write when that may not be replaced.
+  std::string path_for(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path target =
+        std::filesystem::is_symlink(path, error) && std::filesystem::exists(path, error)
+            ? std::filesystem::canonical(path, error)
+            : std::filesystem::path(path);
+    const bool is_old = std::filesystem::exists(target, error);
+    TS_USER_CHECK(!is_old || (std::filesystem::is_regular_file(target, error) && access(target.c_str(), W_OK) == 0),
+                  "cannot-write")
+        << "output " << path << ": expected a file that may be replaced, got "
+        << (std::filesystem::is_directory(target, error) ? "a folder" : "one without write permission")
+        << "; remove it or choose another name";
+    files_.push_back({(folder_ / std::filesystem::path(path).filename()).string(), target.string()});
+    return files_.back().staged;
+  }
+  /// Moves all files to their places.
+  void commit() {
+    for (const File& file : files_) {
+      std::error_code error;
+      std::filesystem::rename(file.staged, file.target, error);
+      TS_USER_CHECK(!error, "cannot-write") << "output " << file.target << ": cannot be replaced: " << error.message();
+    }
   }
 
  private:
-  std::vector<std::string> paths_;
+  struct File {
+    std::string staged, target;
+  };
+  const SignalsHeld held_;  // first, so that the folder is gone when signals come
+  std::filesystem::path folder_;
+  std::vector<File> files_;
 };
 
 /// `P_run(instance, in..., out...)` in loop IR: fills two tables of pointers and calls P_run_buffers. Generated
@@ -240,13 +304,16 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
 
   ModelDescription description = describe(program, name);
   std::vector<ObjectCode> objects = program.objects;
-  Unfinished unfinished;
+  Staging staging(path.parent_path());
+  const std::string staged_header = staging.path_for(result.header),
+                    staged_manifest = staging.path_for(result.manifest);
+  std::vector<std::string> staged{staging.path_for(result.library), staged_header};
   if (in_file) {
     const std::string file = name + ".weights";
     result.weights = (path.parent_path() / file).string();
-    unfinished.add(result.weights);
+    staged.push_back(staging.path_for(result.weights));
     description.variants[0].weights_sha256 =
-        take(write_weights_file(result.weights, std::as_bytes(std::span<const uint8_t>(*program.weights))));
+        take(write_weights_file(staged.back(), std::as_bytes(std::span<const uint8_t>(*program.weights))));
     description.variants[0].weights_file = file;
     description.variants[0].weights_symbol.clear();
   } else {
@@ -268,24 +335,22 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   const auto write = [&](const std::string& file, std::string_view bytes) {
     if (Result<void> ok = write_file(file, bytes); !ok) throw UserError(ok.failure().id, ok.failure().message);
   };
-  for (const std::string& file : {result.library, result.header, result.manifest}) unfinished.add(file);
   if (suffix == ".so") {
-    link_shared_library(objects, program.target, link, options.path);
+    link_shared_library(objects, program.target, link, staged[0]);
   } else {
     ObjectCode whole = link_object(objects, program.target, link);
     if (suffix == ".a") {
       const std::vector<uint8_t> archive = make_archive({{name + ".o", std::move(whole)}});
-      write(options.path, {reinterpret_cast<const char*>(archive.data()), archive.size()});
+      write(staged[0], {reinterpret_cast<const char*>(archive.data()), archive.size()});
     } else {
-      write(options.path, {reinterpret_cast<const char*>(whole.bytes.data()), whole.bytes.size()});
+      write(staged[0], {reinterpret_cast<const char*>(whole.bytes.data()), whole.bytes.size()});
     }
   }
-  write(result.header, header_text(program, name));
+  write(staged_header, header_text(program, name));
   manifest["files"] = Json::array();
-  for (const std::string& file : {result.library, result.header, result.weights})
-    if (!file.empty()) manifest["files"].push_back(take(manifest_file_entry(file)));
-  write(result.manifest, json_text(manifest));
-  unfinished.finish();
+  for (const std::string& file : staged) manifest["files"].push_back(take(manifest_file_entry(file)));
+  write(staged_manifest, json_text(manifest));
+  staging.commit();
   return result;
 }
 

@@ -17,7 +17,6 @@ enum class WeightsHome : uint8_t { kEmbed, kFile, kAuto /* embedded below 64 MiB
 
 struct ExportOptions {
   std::string path;  ///< OUT.so, OUT.a or OUT.o
-  std::string name;  ///< of the library; empty: from the path
   WeightsHome weights = WeightsHome::kAuto;
 };
 
@@ -32,7 +31,7 @@ std::string prefix_for(const std::string& path);
 
 /// Writes library, C header, manifest and perhaps a file of weights. The program must have been compiled with
 /// `prefix_for(path)`. Equal programs give equal bytes. Errors: UserError `bad-output-suffix`, `cannot-write`; then no
-/// partial file is left.
+/// partial file is left and what an earlier export left is whole.
 ExportResult export_program(const CompiledProgram& program, const ExportOptions& options);
 
 }  // namespace tensmith

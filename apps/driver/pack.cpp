@@ -112,4 +112,38 @@ void pack(const graph::Constant& constant, const Layout& layout, uint8_t* out) {
   walk.run(0, index);
 }
 
+void unpack(const uint8_t* data, const Layout& layout, DType dtype, const std::vector<int64_t>& shape, uint8_t* out) {
+  const int64_t element = dtype.bytes();
+  int64_t count = 1;
+  for (int64_t extent : shape) count *= extent;
+  if (layout.dims().empty() || layout.is_row_major()) {
+    std::memcpy(out, data, static_cast<size_t>(count * element));
+    return;
+  }
+  // Every physical dimension depends on one logical index, so offsets add up from a table for each.
+  const std::vector<int64_t> physical = layout.physical_shape(shape);
+  std::vector<std::vector<int64_t>> offsets(shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) offsets[d].assign(static_cast<size_t>(shape[d]), 0);
+  int64_t stride = element;
+  for (size_t k = physical.size(); k-- > 0;) {
+    const LayoutDim& dim = layout.dims()[k];
+    std::vector<int64_t>& table = offsets[static_cast<size_t>(dim.dim)];
+    for (size_t index = 0; index < table.size(); ++index) {
+      const int64_t part = (static_cast<int64_t>(index) + layout.pad_before()[static_cast<size_t>(dim.dim)]) / dim.div;
+      table[index] += stride * (dim.mod ? part % dim.mod : part);
+    }
+    stride *= physical[k];
+  }
+  std::vector<size_t> index(shape.size(), 0);
+  for (int64_t n = 0; n < count; ++n, out += element) {
+    int64_t at = 0;
+    for (size_t d = 0; d < index.size(); ++d) at += offsets[d][index[d]];
+    std::memcpy(out, data + at, static_cast<size_t>(element));
+    for (size_t d = index.size(); d-- > 0;) {
+      if (++index[d] < offsets[d].size()) break;
+      index[d] = 0;
+    }
+  }
+}
+
 }  // namespace tensmith

@@ -42,6 +42,8 @@ struct CompiledKernel {
 struct KernelCall {
   int kernel = 0;
   std::string label;  ///< node names, for profiles
+  /// The nodes of this call as a graph whose inputs are the workload's but for constants; null unless asked for.
+  std::shared_ptr<const graph::Graph> reference;
 };
 
 /// Figures of a compilation.
@@ -69,7 +71,6 @@ struct CompiledProgram {
   CompileStats stats;
   std::string model_digest;
   std::vector<graph::PassRecord> pass_records;
-  std::string fusion_explanation;
 };
 
 }  // namespace tensmith

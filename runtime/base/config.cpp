@@ -20,23 +20,27 @@ const Switch kTable[] = {
     {"print-graph", "WHEN", "after-change|after-each|after:|before:",
      "print the graph after changes, after each pass or around one pass", &Config::print_graph},
     {"print-schedule", "FORM", "steps|cpp|json|loops", "print each kernel's schedule", &Config::print_schedule},
-    {"explain", "WHAT", "", "give reasons for decisions: fusion, schedule, layout, memory, tuning, separated by commas",
-     &Config::explain},
+    {"explain", "WHAT", "fusion|schedule|layout|memory",
+     "give reasons for decisions: fusion, schedule, layout, memory, separated by commas", &Config::explain,
+     /*is_list=*/true},
     {"dump", "DIR", "", "write numbered files of every stage (graph, loop IR, .ll, .s, .o) into a folder",
      &Config::dump},
     {"filter", "TEXT", "", "print and dump only kernels whose name contains the text", &Config::filter},
     {"time-passes", "", "", "print the time of each pass", &Config::time_passes},
     {"profile", "FILE", "", "write a Chrome trace of compilation and run", &Config::profile},
-    {"stop-after", "PASS", "", "end compilation after that pass and print its result", &Config::stop_after},
+    {"stop-after", "PASS", "",
+     "end compilation after that pass and print its result: a pass of the graph, layouts, placement, fuse, schedule, a "
+     "pass of lowering, or codegen",
+     &Config::stop_after},
     {"pass-limit", "N", "", "run only the first N optional passes, -1 for all: bisects a wrong result",
      &Config::pass_limit},
     {"disable-pass", "PASS", "", "leave out optional passes, separated by commas", &Config::disable_pass},
     {"verify-each", "", "", "verify the IR after each pass", &Config::verify_each},
-    {"check", "", "", "compare each kernel's result with the reference interpreter", &Config::check},
-    {"repro", "FILE", "", "write a reproducer when a pass fails", &Config::repro},
+    {"check", "", "", "compare each kernel's result with the reference interpreter before a run, on its data",
+     &Config::check},
+    {"repro", "DIR", "", "folder for a reproducer of an internal error or a wrong result", &Config::repro},
     {"seed", "N", "", "seed of everything random", &Config::seed},
     {"contract", "", "", "allow a*b+c to become one fused multiply-add", &Config::contract},
-    {"winograd", "", "", "allow Winograd convolution", &Config::winograd},
     {"layouts", "FORM", "auto|channels-last|blocked", "the layout of chains of spatial operators", &Config::layouts},
     {"constant-limit-mib", "N", "", "largest tensor that constant folding may make", &Config::constant_limit_mib},
     {"memory-limit-mib", "N", "", "largest arena and largest model that are accepted", &Config::memory_limit_mib},
@@ -53,8 +57,11 @@ const Switch* find_switch(std::string_view name) {
   return nullptr;
 }
 
-bool allowed(std::string_view choices, std::string_view value) {
+/// Whether a value is one of the choices, or a list of them.
+bool allowed(std::string_view choices, std::string_view value, bool is_list) {
   if (choices.empty() || value.empty()) return true;
+  if (const size_t comma = value.find(','); is_list && comma != std::string_view::npos)
+    return allowed(choices, value.substr(0, comma), false) && allowed(choices, value.substr(comma + 1), true);
   while (!choices.empty()) {
     size_t bar = std::min(choices.find('|'), choices.size());
     std::string_view word = choices.substr(0, bar);
@@ -94,7 +101,7 @@ Result<void> assign(const Switch& s, const std::string& where, std::string_view 
                             return {};
                           },
                           [&](std::string Config::*field) -> Result<void> {
-                            if (!allowed(s.choices, value)) {
+                            if (!allowed(s.choices, value, s.is_list)) {
                               std::string words = s.choices;
                               for (size_t at = 0; (at = words.find('|', at)) != std::string::npos;)
                                 words.replace(at, 1, ", ");

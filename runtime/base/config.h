@@ -23,21 +23,20 @@ struct Config {
   std::string print_ir;         ///< Loop IR: "after-change", "after-each", "after:PASS", "before:PASS".
   std::string print_graph;      ///< Graph, same values.
   std::string print_schedule;   ///< Schedules: "steps", "cpp", "json", "loops".
-  std::string explain;          ///< Decisions: "fusion", "schedule", "layout", "memory", "tuning", separated by commas.
+  std::string explain;          ///< Decisions: "fusion", "schedule", "layout", "memory", separated by commas.
   std::string dump;             ///< Folder for numbered files of every stage.
   std::string filter;           ///< Only kernels whose name contains this text are printed and dumped.
   bool time_passes = false;     ///< Table of the time of each pass.
   std::string profile;          ///< File for a Chrome trace of compilation and run.
   // What is done.
-  std::string stop_after;            ///< Name of the pass after which compilation ends.
+  std::string stop_after;            ///< Name of the pass after which compilation ends; what stands is printed.
   int64_t pass_limit = -1;           ///< Number of optional passes that run; -1 = all. For bisecting.
   std::string disable_pass;          ///< Optional passes to leave out, separated by commas.
   bool verify_each = false;          ///< Verify the IR after each pass.
-  bool check = false;                ///< Compare each kernel with the reference interpreter.
-  std::string repro;                 ///< File for a reproducer when a pass fails.
+  bool check = false;                ///< Compare each kernel with the reference interpreter on the data of the run.
+  std::string repro;                 ///< Folder for a reproducer of an internal error or a wrong result.
   int64_t seed = 0;                  ///< Seed of everything random.
   bool contract = true;              ///< Allow a*b+c to become one fused multiply-add.
-  bool winograd = true;              ///< Allow Winograd convolution.
   std::string layouts = "auto";      ///< Of spatial operators: "auto", "channels-last", "blocked".
   int64_t constant_limit_mib = 64;   ///< Largest tensor that constant folding may make.
   int64_t memory_limit_mib = 65536;  ///< Largest arena and largest model that are accepted.
@@ -68,6 +67,7 @@ struct Switch {
   const char* choices;  ///< Allowed words separated by '|' (a trailing ':' takes an argument); "" = any.
   const char* doc;      ///< One sentence, lower case, no final period.
   std::variant<bool Config::*, int64_t Config::*, std::string Config::*> field;
+  bool is_list = false;  ///< the value is any number of the choices, separated by commas
 };
 
 /// All switches in the order of the help text.

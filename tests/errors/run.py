@@ -30,6 +30,7 @@ class Case:
     error: str  # one of these ids, separated by |
     says: str = ""  # and this text
     absent: str = ""  # a file that must not exist afterwards
+    present: str = ""  # a file that must be as it was
 
 
 def value(name: str, shape: list, kind: int = FLOAT) -> onnx.ValueInfoProto:
@@ -80,6 +81,12 @@ def cases(folder: Path) -> list[Case]:
     (folder / "inner/up.onnx").write_bytes(external("../outside.bin").SerializeToString())
     (folder / "inner/link.onnx").write_bytes(external("link.bin").SerializeToString())
     out = str(folder / "out.so")
+    dynamic = save("dynamic.onnx", make([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y", ["n", 3])]))
+    wide = [1024, 1024]
+    large = save("large.onnx", make([node("Softmax", ["x"], ["t"]), node("Softmax", ["t"], ["y"])], [value("x", wide)], [value("y", wide)]))
+    library = str(folder / "liblib.so")
+    subprocess.run([TENSMITH, "compile", good, "-o", library], check=True, capture_output=True, timeout=60)
+    (folder / "blocked.h").mkdir()
     check = lambda path: ["check", path]  # noqa: E731
     size = 1 << 40
     return [
@@ -93,7 +100,7 @@ def cases(folder: Path) -> list[Case]:
         Case("cut off by one", check(save("cut1.onnx", whole[:-1])), 2, "not-a-model|truncated-model"),
         Case("no graph", check(save("nograph.onnx", onnx.ModelProto(ir_version=9))), 2, "not-a-model|bad-opset|bad-graph"),
         # Versions.
-        Case("opset too old", check(save("old.onnx", make([node("Relu", ["x"], ["y"])], x, y, opset=3))), 2, "bad-opset", "7 to 27"),
+        Case("opset too old", check(save("old.onnx", make([node("Relu", ["x"], ["y"])], x, y, opset=0))), 2, "bad-opset", "1 to 27"),
         Case("opset too new", check(save("new.onnx", make([node("Relu", ["x"], ["y"])], x, y, opset=99))), 2, "bad-opset", "99"),
         # Operators.
         Case("unknown operator", check(save("op.onnx", make([node("Frobnicate", ["x"], ["y"], name="f1")], x, y))), 3, "", "Frobnicate"),
@@ -154,10 +161,51 @@ def cases(folder: Path) -> list[Case]:
         Case("a library that is none", ["run", save("bad.so", b"\x7fELF" + bytes(100))], 2, "bad-object|not-a-module|cannot-load|wrong-architecture"),
         Case("a library of text", ["run", save("text.so", b"no library")], 2, "bad-object|not-a-module|cannot-load"),
         Case("kernel that is not there", ["inspect", good, "--schedule", "nothing_like_it"], 2, "unknown-kernel"),
+        # Slips of an impatient user.
+        Case("no command", [], 2, "", "Usage"),
+        Case("a misspelt command", ["complie", good], 2, "bad-usage", "did you mean 'compile'"),
+        Case("a level that is not there", ["run", good, "-O7"], 2, "bad-usage", "-O3"),
+        Case("a level apart from its flag", ["run", good, "-O", "2"], 2, "bad-usage", "-O3"),
+        Case("a file without @", ["run", good, "--input", f"x={folder}/right.npy"], 2, "bad-fill", "=@"),
+        Case("sizes left open", ["run", dynamic], 2, "symbolic-dims", "--dim n=SIZE"),
+        Case("sizes left open when exporting", ["compile", dynamic, "-o", out], 2, "symbolic-dims", "--dim n=SIZE", absent="out.so"),
+        Case("a misspelt dim", ["run", dynamic, "--dim", "m=4"], 2, "unknown-dim", "one of n"),
+        Case("dim against array", ["run", dynamic, "--dim", "n=3", "--input", f"x=@{folder}/right.npy"], 2, "input-shape"),
+        Case("result into no folder", ["run", good, "--output", f"y=@{folder}/none/y.npy"], 2, "cannot-write", "--output"),
+        Case("trace into no folder", ["profile", good, "--trace", str(folder / "none/t.json")], 2, "cannot-write", "--trace"),
+        Case("figures into no folder", ["bench", good, "--json", str(folder / "none/b.json")], 2, "cannot-write", "--json"),
+        Case("a model taken for the file of --json", ["verify", "--json", good], 2, "bad-usage", "--json=FILE"),
+        Case("a model that --json would overwrite", ["bench", good, "--json", good], 2, "bad-usage", "--json=FILE"),
+        Case("a negative tolerance", ["verify", good, "--rtol", "-1"], 2, "bad-usage", "from 0 on"),
+        Case("an unknown peer", ["bench", good, "--compare", "tvm"], 2, "unknown-peer", "onnxruntime"),
+        Case("checking a library", ["check", library], 2, "not-a-model"),
+        Case("a dim for a library", ["run", library, "--dim", "n=4"], 2, "unknown-dim"),
+        Case("a library for another target", ["run", library, "--target", "x86-64-v2"], 5, "missing-cpu-feature|bad-target", "expected one of the targets"),
+        Case("a library without a reference", ["verify", library], 2, "no-reference"),
+        Case("a library against a peer", ["verify", library, "--ref", "onnxruntime"], 2, "no-reference"),
+        Case("kernel that a library has not", ["inspect", library, "--schedule", "relo"], 2, "unknown-kernel", "did you mean 'relu'"),
+        Case("assembly that a library has not", ["inspect", library, "--asm", "sofmax"], 2, "unknown-kernel"),
+        Case("kernels of a library against the interpreter", ["run", library, "--check"], 2, "check-needs-model"),
+        Case("a misspelt id", ["explain", "bad-dimm"], 2, "unknown-error-id", "did you mean 'bad-dim'"),
+        Case("a graph text that is none", ["run", save("bad.graph", b"graph {")], 2, "parse-error"),
+        Case("a list of models that is none", ["verify", "--batch", save("b1.json", b"[]"), "--json", str(folder / "o1")], 2, "bad-batch"),
+        Case("a list without entries", ["verify", "--batch", save("b2.json", b'{"schema": "tensmith-batch-1"}'), "--json", str(folder / "o2")], 2, "bad-batch"),
+        # Switches.
+        Case("an unknown pass", ["run", good, "--stop-after=vectorise"], 2, "unknown-pass", "did you mean 'vectorize'"),
+        Case("an unknown pass to print", ["run", good, "--print-ir=after:foo"], 2, "unknown-pass"),
+        Case("an unknown kind of reason", ["run", good, "--explain=fusion,weather"], 2, "bad-switch", "layout"),
+        Case("a form of schedules that is none", ["run", good, "--print-schedule=xml"], 2, "bad-switch", "loops"),
+        Case("a dump that cannot be", ["run", good, "--dump=/proc/none"], 2, "cannot-write", "--dump"),
+        Case("a log level that is none", ["run", good, "--log=loud"], 2, "bad-switch", "trace"),
+        Case("a model larger than allowed", ["run", large, "--memory-limit-mib=3"], 2, "arena-too-large", "--memory-limit-mib"),
+        Case("a switch that is no number", ["run", good, "--seed=x"], 2, "bad-switch"),
+        Case("an old library survives a failure", ["compile", str(folder / "op.onnx"), "-o", library], 3, "", "Frobnicate", present="liblib.so"),
+        Case("an old library survives a header that is a folder", ["compile", good, "-o", str(folder / "libblocked.so")], 2, "cannot-write", "folder", absent="libblocked.so"),
     ]
 
 
 def problem(case: Case, folder: Path) -> str:
+    before = (folder / case.present).read_bytes() if case.present else None
     try:
         done = subprocess.run([TENSMITH, *case.command], capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
@@ -171,6 +219,10 @@ def problem(case: Case, folder: Path) -> str:
         return f"expected the words '{case.says}': {text.strip()[-300:]}"
     if case.absent and (folder / case.absent).exists():
         return f"left {case.absent} behind"
+    if before is not None and (folder / case.present).read_bytes() != before:
+        return f"changed {case.present}"
+    if leftovers := [path.name for path in folder.iterdir() if path.name.startswith(".tensmith-") or ".tmp" in path.name]:
+        return f"left {leftovers[0]} behind"
     return ""
 
 

@@ -90,7 +90,7 @@ TEST(Export, SameInputGivesTheSameBytes) {
     CompileOptions options;
     const std::string path = folder.file("libsmall.so");
     options.prefix = prefix_for(path);
-    export_program(compile_graph(g, options), {path, {}, WeightsHome::kEmbed});
+    export_program(compile_graph(g, options), {path, WeightsHome::kEmbed});
     const std::string bytes = *read_file(path);
     if (turn == 0) first = bytes;
     else EXPECT_EQ(first, bytes);
@@ -111,7 +111,7 @@ void export_as(const TempDir& folder, const std::string& file, WeightsHome weigh
   graph::Graph g = small_net();
   CompileOptions options;
   options.prefix = prefix_for(file);
-  export_program(compile_graph(g, options), {folder.file(file), {}, weights});
+  export_program(compile_graph(g, options), {folder.file(file), weights});
 }
 
 constexpr const char* kMain = R"(#include <stdio.h>

@@ -439,7 +439,7 @@ TEST(Profiler, TableTraceAndJson) {
   EXPECT_NE(profiler->table().find("scale_rows"), std::string::npos);
   EXPECT_NE(profiler->table().find("outside of kernels"), std::string::npos);
   EXPECT_NE(profiler->table(1).find("... and 1 more"), std::string::npos);
-  Trace trace;
+  TimeLine trace;
   profiler->add_to(trace);
   Provenance from;
   from.schema = "tensmith.trace/1";

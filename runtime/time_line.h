@@ -12,14 +12,14 @@
 namespace tensmith {
 
 /// Collects spans. Threads: any number may add at a time.
-class Trace {
+class TimeLine {
  public:
   struct Span {
     std::string name;
     std::string category;  ///< "pass", "kernel", "run", ...
     int64_t start_ns = 0;
     int64_t duration_ns = 0;
-    int thread = 0;
+    int thread = 0;                                       ///< See this_thread_number.
     std::vector<std::pair<std::string, double>> figures;  ///< Such as {"GFLOP/s", 88.1}; shown with the span.
   };
 
@@ -33,17 +33,22 @@ class Trace {
   std::vector<Span> spans_;
 };
 
-/// Adds a span from construction to destruction; a null trace costs nothing.
+/// The process's own time line, which the switch `profile` asks for; null without it.
+TimeLine* process_time_line();
+/// Numbers threads in the order in which they ask.
+int this_thread_number();
+
+/// Adds a span from construction to destruction; a null time line costs nothing.
 class ScopedSpan {
  public:
-  ScopedSpan(Trace* trace, std::string name, std::string category)
-      : trace_(trace), name_(std::move(name)), category_(std::move(category)) {}
+  ScopedSpan(TimeLine* line, std::string name, std::string category)
+      : line_(line), name_(std::move(name)), category_(std::move(category)) {}
   ScopedSpan(const ScopedSpan&) = delete;
   ScopedSpan& operator=(const ScopedSpan&) = delete;
   ~ScopedSpan();
 
  private:
-  Trace* trace_;
+  TimeLine* line_;
   std::string name_;
   std::string category_;
   int64_t start_ = now_ns();

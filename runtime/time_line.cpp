@@ -1,23 +1,26 @@
-#include "runtime/trace.h"
+#include "runtime/time_line.h"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
+
+#include "runtime/base/config.h"
 
 namespace tensmith {
 
-void Trace::add(Span span) {
+void TimeLine::add(Span span) {
   std::lock_guard lock(mutex_);
   spans_.push_back(std::move(span));
 }
 
-std::vector<Trace::Span> Trace::spans() const {
+std::vector<TimeLine::Span> TimeLine::spans() const {
   std::lock_guard lock(mutex_);
   return spans_;
 }
 
-Json Trace::chrome_json(const Provenance& from) const {
+Json TimeLine::chrome_json(const Provenance& from) const {
   std::vector<Span> list = spans();
   // Longer spans first among those that begin together, so that viewers nest them.
   std::stable_sort(list.begin(), list.end(), [](const Span& a, const Span& b) {
@@ -43,7 +46,18 @@ Json Trace::chrome_json(const Provenance& from) const {
 }
 
 ScopedSpan::~ScopedSpan() {
-  if (trace_) trace_->add({std::move(name_), std::move(category_), start_, now_ns() - start_, 0, {}});
+  if (line_) line_->add({std::move(name_), std::move(category_), start_, now_ns() - start_, this_thread_number(), {}});
+}
+
+TimeLine* process_time_line() {
+  static TimeLine line;
+  return config()->profile.empty() ? nullptr : &line;
+}
+
+int this_thread_number() {
+  static std::atomic<int> next{0};
+  thread_local const int number = next++;
+  return number;
 }
 
 }  // namespace tensmith

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""What the switches of --help-debug and the JSON outputs promise, from the outside. The last line is "N passed, N failed"."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).resolve().parents[2]
+TENSMITH = os.environ.get("TENSMITH", str(ROOT / "build/tensmith"))
+HEADER = ("schema", "tool", "version", "target", "cpu_model", "threads", "seed", "model_digest")
+
+
+def make_model(path: Path) -> None:
+    weight = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], name="mm"), helper.make_node("Relu", ["a"], ["b"], name="r"), helper.make_node("Softmax", ["b"], ["y"], name="sm")]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size]) for name, size in (("x", 6), ("y", 8))]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [helper.make_tensor("w", TensorProto.FLOAT, [6, 8], weight.tobytes(), raw=True)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
+class Shell:
+    """Runs the program in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([TENSMITH, *words], cwd=self.folder, env=os.environ | (env or {}), capture_output=True, text=True, timeout=120, check=False)
+
+    def json(self, *words: str) -> dict[str, object]:
+        content: dict[str, object] = json.loads(self(*words).stdout)
+        return content
+
+
+def whole_header(content: dict[str, object], with_model: bool = True) -> bool:
+    return all(key in content for key in HEADER) and bool(content["target"]) and (not with_model or len(str(content["model_digest"])) == 64)
+
+
+def reproducer_repeats(run: Shell) -> bool:
+    """A wrong result (with no tolerance at all) leaves a folder from which it can be repeated."""
+    done = run("verify", "m.onnx", "--dim", "n=4", "--rtol", "0", "--atol", "0", "--repro=rep")
+    folder = run.folder / "rep"
+    if done.returncode == 0:  # bitwise equal: nothing to repeat
+        return not folder.exists()
+    again = Shell(folder)("verify", "kernel.graph", "--input", f"x=@{folder}/input_0.npy") if (folder / "kernel.graph").exists() else done
+    files = {"error.txt", "command.txt", "about.json"} <= {path.name for path in folder.iterdir()}
+    return done.returncode == 4 and "rep" in done.stderr and files and again.returncode in (0, 2, 4) and "--rtol 0" in (folder / "command.txt").read_text()
+
+
+def seeds_differ(run: Shell) -> bool:
+    first, second, third = (run("run", "m.onnx", "--dim", "n=2", "--print-top", "3", f"--seed={seed}").stdout for seed in (1, 2, 1))
+    return first == third != second
+
+
+def checks(run: Shell) -> dict[str, Callable[[], bool]]:
+    model = ["m.onnx", "--dim", "n=4"]
+    run("compile", *model, "-o", "libm.so", "--threads", "1", "--target", "x86-64-v3")
+    return {
+        "check --json has the header": lambda: whole_header(run.json("check", "m.onnx", "--json")),
+        "check tells open dims and supports them": lambda: run.json("check", "m.onnx", "--json")["open_dims"] == ["n"] and run("check", "m.onnx").returncode == 0,
+        "verify --json has the header": lambda: whole_header(run.json("verify", *model, "--json")),
+        "bench --json has the header": lambda: whole_header(run.json("bench", *model, "--rounds", "2", "--json")),
+        "profile --json has the header": lambda: whole_header(run.json("profile", *model, "--rounds", "2", "--json")),
+        "inspect --json has the header": lambda: whole_header(run.json("inspect", *model, "--json")),
+        "target --json has the header": lambda: whole_header(run.json("target", "--json"), with_model=False),
+        "a library tells its own target": lambda: str(run.json("bench", "libm.so", "--rounds", "2", "--json")["target"]).startswith("x86-64-v3"),
+        "a library tells its model's digest": lambda: run.json("inspect", "libm.so", "--json")["model_digest"] == run.json("check", "m.onnx", "--json")["model_digest"],
+        "inspect of a library has the header and its threads": lambda: whole_header(run.json("inspect", "libm.so", "--json")) and run.json("inspect", "libm.so", "--json")["threads"] == 1,
+        "inspect shows a library's assembly": lambda: "ret" in run("inspect", "libm.so", "--asm", "softmax").stdout,
+        "a library's schedule is the model's": lambda: len(run("inspect", "libm.so", "--schedule", "softmax").stdout.splitlines()) > 2,
+        "profile counts each run once": lambda: run.json("profile", *model, "--rounds", "3", "--json")["runs"] == 3,
+        "--profile holds compilation and run": lambda: run("run", *model, "--profile=p.json").returncode == 0
+        and {"import", "graph passes", "codegen k0_matmul_relu", "k0_matmul_relu mm+r"} <= {event["name"] for event in json.loads((run.folder / "p.json").read_text())["traceEvents"]},
+        "--check agrees": lambda: "2 of 2 kernel calls agree" in run("run", *model, "--check").stderr,
+        "--check finds differences": lambda: run("run", *model, "--check").returncode == 0 and run("verify", *model, "--rtol", "0", "--atol", "0", "--check").returncode in (0, 4),
+        "--repro leaves what repeats a wrong result": lambda: reproducer_repeats(run),
+        "--seed changes random inputs": lambda: seeds_differ(run),
+        "TENSMITH_THREADS is a default": lambda: json.loads(run("bench", *model, "--rounds", "2", "--json", env={"TENSMITH_THREADS": "1"}).stdout)["threads"] == 1,
+        "a bad variable is refused": lambda: "TENSMITH_SEED" in run("run", *model, env={"TENSMITH_SEED": "x"}).stderr,
+        "a misspelt variable is told": lambda: "TENSMITH_SEAD" in run("run", *model, env={"TENSMITH_SEAD": "1"}).stderr,
+        "--stop-after ends with what stands": lambda: run("compile", *model, "-o", "libnone.so", "--stop-after=vectorize").stdout.startswith("# k0") and not (run.folder / "libnone.so").exists(),
+        "graph text is a model": lambda: (run.folder / "g.graph").write_text(run("run", *model, "--stop-after=dce").stdout) > 0 and run("verify", "g.graph").returncode == 0,
+        "--per-node reaches the exit code and the JSON": lambda: run.json("verify", *model, "--per-node", "--json")["per_node"] is not None,
+    }
+
+
+def main() -> int:
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as name:
+        run = Shell(Path(name))
+        make_model(run.folder / "m.onnx")
+        for what, holds in checks(run).items():
+            try:
+                wrong = "" if holds() else "does not hold"
+            except (ValueError, KeyError, OSError, subprocess.SubprocessError) as error:
+                wrong = repr(error)
+            passed += not wrong
+            failed += bool(wrong)
+            if wrong:
+                print(f"FAILED {what}: {wrong}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
