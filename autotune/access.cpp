@@ -42,12 +42,13 @@ std::optional<int64_t> flat_at(const Layout& layout, const std::vector<Expr>& sh
 }
 
 std::optional<int64_t> stride(const Layout& layout, const std::vector<Expr>& shape, const std::vector<Expr>& indices,
-                              const Var& axis) {
+                              const Var& axis, int64_t apart = 0) {
   bool depends = false;
   for (const Expr& index : indices) depends |= uses_var(index, axis);
   if (!depends) return 0;
   // Two steps away from the origin, where negative paddings and clamps do not bend the line.
-  const auto a = flat_at(layout, shape, indices, axis, 2), b = flat_at(layout, shape, indices, axis, 3);
+  const auto a = flat_at(layout, shape, indices, axis, apart ? 0 : 2),
+             b = flat_at(layout, shape, indices, axis, apart ? apart : 3);
   if (!a || !b) return {};
   return *b - *a;
 }
@@ -80,10 +81,10 @@ std::optional<int64_t> stride_of(const ScheduleState& state, const TensorAccess&
   return stride(producer.layout_of(output), access.buffer->shape, access.indices, axis);
 }
 
-std::optional<int64_t> store_stride_of(const StageState& stage, int output, const Var& axis) {
+std::optional<int64_t> store_stride_of(const StageState& stage, int output, const Var& axis, int64_t apart) {
   std::vector<Expr> indices;
   for (const Axis& a : stage.stage->axes) indices.push_back(a.var);
-  return stride(stage.layout_of(output), stage.stage->outputs[output]->shape, indices, axis);
+  return stride(stage.layout_of(output), stage.stage->outputs[output]->shape, indices, axis, apart);
 }
 
 bool is_var(const Expr& e, const Var& var) { return e.get() == var.get(); }

@@ -22,8 +22,8 @@ std::vector<TensorAccess> accesses_of(const ScheduleState& state, const StageNod
 /// when the access does not depend on it, nothing when it is not constant (data-dependent, symbolic).
 std::optional<int64_t> stride_of(const ScheduleState& state, const TensorAccess& access, const StageNode& stage,
                                  const Var& axis);
-/// The same for where a stage stores its output.
-std::optional<int64_t> store_stride_of(const StageState& stage, int output, const Var& axis);
+/// The same for where a stage stores its output; with `apart`, for two values of `axis` that far apart, the first at 0.
+std::optional<int64_t> store_stride_of(const StageState& stage, int output, const Var& axis, int64_t apart = 0);
 
 /// Whether index expression `e` is exactly this variable.
 bool is_var(const Expr& e, const Var& var);

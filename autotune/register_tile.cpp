@@ -3,23 +3,48 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autotune/cache_model.h"
+
 namespace tensmith {
 
 namespace {
 
-// An FMA takes four cycles on every x86 core and on the wide AArch64 ones; two loads issue a cycle, and a 512-bit load
-// counts as one on cores with two 512-bit ports.
+// An FMA takes four cycles on every x86 core and on the wide AArch64 ones. Two loads issue a cycle, and a 512-bit load
+// counts as one on cores with two 512-bit ports; beside FMAs that take their operand from memory 1.75 were sustained
+// (24x16 tile in L1: 25 loads in 14.2 cycles).
 constexpr double kFmaLatency = 4;
-constexpr double kLoadsPerCycle = 2;
-// What starting and storing a tile costs beside its steps, spread over a reduction of some hundred steps.
-constexpr double kTileOverhead = 0.15;
-constexpr int kMaxElementTile = 14;
+constexpr double kLoadsPerCycle = 1.75;
+// What a step costs beside its FMAs, measured with everything in L1: 14.4 cycles for the 14 of a 14x32 tile, 12.35 for
+// the 12 of an 8x48 one.
+constexpr double kStepOverhead = 0.35;
+// A mispredicted branch and filling the pipeline again, a store for each accumulator.
+constexpr double kTileStart = 20;
+
+// Reductions so short are unrolled whole: no loop ends, and the next tile starts while the last one drains.
+constexpr int64_t kUnrolledSteps = 25;
+
+/// An operand that rows and vectors both index is read once and kept for the taps of its neighbours, which takes as
+/// many registers again; so do the vector operands of all steps, which the loops outside leave alone, unless they are
+/// too many for that.
+bool element_tile_fits(const TileProblem& p, const Target& target, int64_t rows, int64_t vectors) {
+  int64_t kept = p.steps <= kUnrolledSteps ? static_cast<int64_t>(p.column_loads) * p.steps : 1;
+  if (kept >= target.vector_registers / 2) kept = 1;
+  return (2 * rows + p.shared_rows + kept) * vectors + 1 <= target.vector_registers;
+}
 
 double tile_cycles(const TileProblem& p, const Target& target, int64_t rows, int64_t vectors) {
   const double fmas = static_cast<double>(rows * vectors) / target.fma_ports;
   const double loads =
       (rows * p.row_loads + vectors * p.column_loads + rows * vectors * p.element_loads) / kLoadsPerCycle;
-  return std::max({fmas, loads, kFmaLatency}) + kTileOverhead;
+  // A block of vectors that is too large for L1 comes from L2 again for each row tile.
+  const double vector_bytes = static_cast<double>(target.vector_bits) / 8;
+  const bool in_l1 = p.column_loads == 0 || (rows < p.rows && static_cast<double>(vectors * p.steps) * vector_bytes <=
+                                                                  static_cast<double>(target.l1_bytes) / 2);
+  const double lines = in_l1 ? 0 : static_cast<double>(vectors) * p.column_loads * vector_bytes / target.line_bytes;
+  const bool unrolled = p.steps <= kUnrolledSteps;
+  const double start =
+      (static_cast<double>(rows * vectors) + (unrolled ? 0 : kTileStart)) / static_cast<double>(p.steps);
+  return std::max({fmas, loads, unrolled ? 0 : kFmaLatency}) + kStepOverhead + start + lines * kCyclesPerL2Line;
 }
 
 }  // namespace
@@ -33,11 +58,9 @@ RegisterTile choose_register_tile(const TileProblem& p, const Target& target) {
       // Element operands stream through one register; a vector operand of the step is held for all rows.
       const int held = p.column_loads > 0 ? vectors : 0;
       if (rows * vectors + held + 1 > target.vector_registers) break;
-      // Operands of their own for each accumulator come from memory: larger tiles only spread the accesses (measured on
-      // depthwise convolutions: 14 accumulators 0.39 of peak, 30 0.31).
-      if (p.element_loads > 0 && rows * vectors > kMaxElementTile) break;
-      // L1 has few ways: rows that fall into the same sets must fit them together.
-      if (p.rows_conflict && rows > 8) break;
+      if (p.element_loads > 0 && !element_tile_fits(p, target, rows, vectors)) break;
+      // Rows that fall into the same sets of L1 must fit its ways together.
+      if (p.rows_conflict && rows > std::max<int64_t>(4, target.l1_bytes / target.page_bytes)) break;
       const int64_t full_rows = p.rows / rows, left_rows = p.rows % rows;
       const int64_t full_columns = all_vectors / vectors, left_columns = all_vectors % vectors;
       double cycles = full_rows * full_columns * tile_cycles(p, target, rows, vectors);

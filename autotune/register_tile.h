@@ -14,9 +14,11 @@ struct TileProblem {
   int lanes = 1;
   double row_loads = 1;        ///< loads per row and step of the reduction (a broadcast operand)
   double column_loads = 1;     ///< loads per vector and step (a vector operand)
-  double element_loads = 0;    ///< loads per row and vector and step (an operand that both index)
+  double element_loads = 0;    ///< loads per row and vector and step (an operand that both index, shared by taps)
   int64_t row_multiple = 1;    ///< tiles have a multiple of so many rows (whole rows of an image)
   bool rows_conflict = false;  ///< rows lie a multiple of 4 KiB apart
+  int64_t steps = 256;         ///< of the reduction
+  int64_t shared_rows = 0;     ///< element_loads: values beyond its own row that a step's neighbours share (taps - 1)
 };
 
 struct RegisterTile {
@@ -25,9 +27,9 @@ struct RegisterTile {
   double efficiency = 0;  ///< of the FMA peak
 };
 
-/// The tile with the fewest cycles: FMA issue, load ports, latency of the accumulation and tails are counted;
-/// accumulators, the vectors of one step and one broadcast must fit the registers. Source: notes/cpu.md sections 2.2
-/// and 12.
+/// The tile with the fewest cycles: FMA issue, load ports, latency of the accumulation, start and end of a tile,
+/// vectors that come from L2 and tails are counted; accumulators, the vectors of one step and one broadcast must fit
+/// the registers. Source: notes/cpu.md sections 2.2 and 12.
 RegisterTile choose_register_tile(const TileProblem& problem, const Target& target);
 
 }  // namespace tensmith

@@ -1,0 +1,77 @@
+#include "autotune/cache_model.h"
+
+#include <gtest/gtest.h>
+
+namespace tensmith {
+namespace {
+
+Target with_caches(int64_t l1, int64_t l2) {
+  Target target;
+  target.l1_bytes = l1;
+  target.l2_bytes = l2;
+  return target;
+}
+
+TileTraffic product(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t columns) {
+  TileTraffic traffic;
+  traffic.row_bytes = static_cast<double>(m * k * 4);
+  traffic.vector_bytes = static_cast<double>(n * k * 4);
+  traffic.output_bytes = static_cast<double>(m * n * 4);
+  traffic.row_tiles = (m + rows - 1) / rows;
+  traffic.vector_tiles = (n + columns - 1) / columns;
+  traffic.max_row_blocks = traffic.row_tiles;
+  return traffic;
+}
+
+TEST(CacheModel, SmallOperandsStayInL2WhateverTheOrder) {
+  const TileOrder order = choose_tile_order(product(128, 128, 128, 13, 32), with_caches(48 << 10, 2 << 20));
+  EXPECT_EQ(order.outer_lines, 0);
+  EXPECT_EQ(order.row_blocks, 1);
+}
+
+TEST(CacheModel, WeightsBeyondL2PassOnce) {
+  // 2.4 MB of weights and 0.4 MB of rows: each block of weights meets all rows, so that weights come once.
+  const TileTraffic traffic = product(128, 768, 768, 13, 32);
+  const TileOrder order = choose_tile_order(traffic, with_caches(48 << 10, 2 << 20));
+  EXPECT_TRUE(order.vectors_outside);
+  EXPECT_EQ(order.row_blocks, 1);
+  EXPECT_LE(order.outer_lines, (traffic.row_bytes + traffic.vector_bytes + 1.5 * traffic.output_bytes) / 64);
+}
+
+TEST(CacheModel, FewWeightsStayWhileRowsPass) {
+  // A 1x1 convolution from 256 to 64 channels over 56x56 pixels.
+  const TileOrder order = choose_tile_order(product(3136, 64, 256, 14, 32), with_caches(48 << 10, 2 << 20));
+  EXPECT_FALSE(order.vectors_outside);
+}
+
+TEST(CacheModel, LongOutputsAreWrittenByWholeRows) {
+  // From 64 to 256 channels: 64 KiB of weights pass from L2 for each tile, 3.2 MB of output are written once.
+  TileTraffic traffic = product(3136, 256, 64, 14, 32);
+  traffic.max_row_blocks = 1;
+  EXPECT_FALSE(choose_tile_order(traffic, with_caches(48 << 10, 2 << 20)).vectors_outside);
+  // In blocks of channels the pieces are whole planes.
+  traffic.columns_adjacent = false;
+  EXPECT_TRUE(choose_tile_order(traffic, with_caches(48 << 10, 2 << 20)).vectors_outside);
+}
+
+TEST(CacheModel, RowsThatDoNotFitAreWalkedInBlocks) {
+  const TileTraffic traffic = product(1024, 1024, 1024, 12, 32);
+  for (const int64_t l2 : {512 << 10, 1 << 20, 2 << 20}) {
+    const TileOrder order = choose_tile_order(traffic, with_caches(48 << 10, l2));
+    EXPECT_TRUE(order.vectors_outside);
+    EXPECT_GT(order.row_blocks, 1);
+    // A block of rows and one of vectors fit L2 together.
+    EXPECT_LE(traffic.row_bytes / static_cast<double>(order.row_blocks) +
+                  traffic.vector_bytes / static_cast<double>(traffic.vector_tiles),
+              static_cast<double>(l2) * 0.75);
+  }
+}
+
+TEST(CacheModel, RowsThatCannotBeBlockedAreNot) {
+  TileTraffic traffic = product(1024, 1024, 1024, 12, 32);
+  traffic.max_row_blocks = 1;
+  EXPECT_EQ(choose_tile_order(traffic, with_caches(48 << 10, 1 << 20)).row_blocks, 1);
+}
+
+}  // namespace
+}  // namespace tensmith
