@@ -122,15 +122,45 @@ class Score:
         return {name: getattr(self, name) for name in figures} | {"runs": len(self.times), "rounds": len(self.rounds)}
 
 
-def race(contestants: list[Contestant], rounds: int) -> tuple[dict[str, Score], quiet.Disturbance]:
-    """Takes turns for `rounds` rounds, another one first each time."""
-    scores = {c.name: Score(c.ready["version"], c.ready["load_ms"], c.ready["first_ms"]) for c in contestants}
-    runs = {c.name: max(1, min(MOST_RUNS, round(TURN_MS / max(min(c.run(3)), 1e-3)))) for c in contestants}
-    pids = [c.process.pid for c in contestants]
+@dataclass
+class Race:
+    """What came out of a race: scores of those who finished, words of those who failed on the way."""
+
+    scores: dict[str, Score]
+    failures: list[str]
+    seen: quiet.Disturbance
+
+
+def race(contestants: list[Contestant], rounds: int) -> Race:
+    """Takes turns for `rounds` rounds, another one first each time. Who fails drops out; the others go on."""
+    scores: dict[str, Score] = {}
+    runs: dict[str, int] = {}
+    failures: list[str] = []
+    running: list[Contestant] = []
+
+    def drop(contestant: Contestant, error: ContestError) -> None:
+        failures.append(str(error))
+        scores.pop(contestant.name, None)
+        if contestant in running:
+            running.remove(contestant)
+
+    for contestant in contestants:
+        ready = contestant.ready
+        try:
+            runs[contestant.name] = max(1, min(MOST_RUNS, round(TURN_MS / max(min(contestant.run(3)), 1e-3))))
+        except ContestError as error:
+            drop(contestant, error)
+            continue
+        scores[contestant.name] = Score(ready["version"], ready["load_ms"], ready["first_ms"])
+        running.append(contestant)
+    pids = [contestant.process.pid for contestant in contestants]
     start = quiet.read_clock(pids)
     for number in range(rounds):
-        shift = number % len(contestants)
-        for contestant in contestants[shift:] + contestants[:shift]:
+        shift = number % max(len(running), 1)
+        for contestant in running[shift:] + running[:shift]:
             time.sleep(PAUSE_S)
-            scores[contestant.name].rounds.append(contestant.run(runs[contestant.name]))
-    return scores, quiet.disturbance(start, quiet.read_clock(pids))
+            try:
+                scores[contestant.name].rounds.append(contestant.run(runs[contestant.name]))
+            except ContestError as error:
+                drop(contestant, error)
+    return Race(scores, failures, quiet.disturbance(start, quiet.read_clock(pids)))

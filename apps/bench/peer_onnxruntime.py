@@ -45,4 +45,5 @@ def load() -> Callable[[], object]:
     return run
 
 
-serve("onnxruntime", ort.__version__, load)
+if __name__ == "__main__":
+    serve("onnxruntime", ort.__version__, load)
