@@ -94,9 +94,8 @@ TEST(RegisterTile, RowsThatShareCacheSetsStayFew) {
   problem.columns = 256;
   problem.lanes = 16;
   problem.rows_conflict = true;
-  // As many as L1 has ways.
   EXPECT_LE(choose_register_tile(problem, target_of("znver4")).rows, 8);
-  EXPECT_LE(choose_register_tile(problem, target_of("sapphirerapids")).rows, 12);
+  EXPECT_LE(choose_register_tile(problem, target_of("sapphirerapids")).rows, 8);
 }
 
 struct Setting {
