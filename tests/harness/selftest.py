@@ -49,7 +49,7 @@ def run(folder: Path, kinds: list[str], chunk: int = 100) -> list[str]:
     program.write_text(STAND_IN.format(python=sys.executable))
     program.chmod(0o755)
     entries = [Entry(f"{i} {kind}", kind, (), None, 0.0, 0.0) for i, kind in enumerate(kinds)]
-    runner = Runner(program, folder / "work", jobs=2, chunk=chunk, patience_s=2.0)
+    runner = Runner(program, folder / "work", jobs=2, chunk=chunk, patience_s=8.0)
     answers: dict[str, Answer] = runner.run(entries)
     return [answers[entry.id].status for entry in entries]
 
