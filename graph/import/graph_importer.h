@@ -69,6 +69,9 @@ class GraphImporter {
                                                       const std::vector<const FlatGraph*>& subgraphs);
   /// `If` whose condition is known: only the branch that is taken is imported, in place. True when the node is done.
   bool import_taken_branch(const FlatNode& node, const NodeForm& form);
+  /// Loop and Scan that turn a known number of times: the body once for each turn, in place. True when the node is
+  /// done; otherwise the form has its subgraph as `read_subgraphs` leaves it.
+  bool import_unrolled(const FlatNode& node, NodeForm& form);
   std::vector<TensorType> formal_types(const FlatNode& node, const FlatGraph& body, const NodeForm& form);
   void add_node(const FlatNode& node, NodeForm form, const std::string& what);
   void finish(const FlatNode& node, const std::vector<Value>& outputs);

@@ -217,6 +217,32 @@ void dynamic_quantize_matmul(Adapting& c) {
   c.outputs = {y};
 }
 
+/// LSTM with weights in 8 bits, [directions, input, 4 hidden]. ONNX Runtime also rounds input and state to 8 bits, by
+/// the range that each call happens to see; here they keep their precision.
+void dynamic_quantize_lstm(Adapting& c) {
+  const auto weights = [&](int input, int scale) {
+    const TensorType& type = c.type(c.input(scale));
+    if (!c.has(scale + 1) || type.rank() > 2)
+      throw Refused{"unsupported-input", "expected a scale and a zero point for each direction or column",
+                    "use the model in float32"};
+    // [directions] or [directions, columns] against [directions, input, columns].
+    const auto spread = [&](Value v) {
+      return c.node("Unsqueeze", {v, c.ints(type.rank() == 1 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1})});
+    };
+    const auto real = [&](Value v) { return c.node("Cast", {v}, one_attr("to", kFloat32)); };
+    const Value moved = c.node("Sub", {real(c.input(input)), spread(real(c.input(scale + 1)))});
+    const Value scaled_weights = c.node("Mul", {moved, spread(c.input(scale))});
+    return c.node("Transpose", {scaled_weights}, one_attr("perm", std::vector<int64_t>{0, 2, 1}));
+  };
+  const Value w = weights(1, 8), r = weights(2, 10);
+  c.form.inputs.resize(8);
+  c.set_input(1, w);
+  c.set_input(2, r);
+  c.form.op = "LSTM";
+  c.form.domain.clear();
+  c.form.opset = 14;
+}
+
 /// The same operators as in the default domain, with 16-bit types added.
 void default_domain(Adapting& c) {
   c.form.domain.clear();
@@ -229,6 +255,7 @@ std::vector<Adapter> microsoft_adapters() {
   return {
       {"BiasGelu", kDomain, 1, kAll, bias_gelu},
       {"DequantizeLinear", kDomain, 1, kAll, default_domain},
+      {"DynamicQuantizeLSTM", kDomain, 1, kAll, dynamic_quantize_lstm},
       {"DynamicQuantizeMatMul", kDomain, 1, kAll, dynamic_quantize_matmul},
       {"FastGelu", kDomain, 1, kAll, fast_gelu},
       {"FusedConv", kDomain, 1, kAll, fused_conv},

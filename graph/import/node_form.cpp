@@ -58,6 +58,8 @@ const std::vector<Adapter>& all_adapters() {
   static const std::vector<Adapter> adapters = [] {
     std::vector<Adapter> all = onnx_adapters();
     for (const Adapter& adapter : microsoft_adapters()) all.push_back(adapter);
+    for (const Adapter& adapter : ml_adapters()) all.push_back(adapter);
+    for (const Adapter& adapter : training_adapters()) all.push_back(adapter);
     return all;
   }();
   return adapters;

@@ -64,6 +64,10 @@ struct Adapter {
 std::vector<Adapter> onnx_adapters();
 /// For the operators of com.microsoft that we know.
 std::vector<Adapter> microsoft_adapters();
+/// For the operators of ai.onnx.ml that need no others than those of the default domain.
+std::vector<Adapter> ml_adapters();
+/// For the optimizers of ai.onnx.preview.training.
+std::vector<Adapter> training_adapters();
 
 /// Whether some version of the operator has an adapter.
 bool has_adapter(const std::string& op, const std::string& domain);

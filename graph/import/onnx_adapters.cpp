@@ -155,6 +155,15 @@ void first_scan(Adapting&) {
                 "convert the model to opset 9 or later"};
 }
 
+/// A tensor is an optional value that is there.
+void has_element(Adapting& c) {
+  const int64_t given = c.has(0);
+  c.outputs = {c.editor.add_constant(Constant::from_ints(kBool, {}, std::span(&given, 1)), c.form.name)};
+}
+void get_element(Adapting& c) {
+  if (c.has(0)) c.outputs = {c.node("Identity", {c.input(0)})};
+}
+
 /// ONNX Runtime writes this name into the default domain.
 void simplified_layer_norm(Adapting& c) {
   c.form.op = "RMSNormalization";
@@ -166,25 +175,81 @@ void simplified_layer_norm(Adapting& c) {
                     "export without ONNX Runtime's optimiser"};
 }
 
+/// Until opset 6 operands had equal shapes, or the second one stood at the dims from `axis` on (default: the last
+/// ones).
+void place_operand(Adapting& c) {
+  const bool broadcast = c.form.attrs.get_int("broadcast", 0) != 0;
+  const TensorType &a = c.type(c.input(0)), &b = c.type(c.input(1));
+  const int64_t axis = c.form.attrs.get_int("axis", a.rank() - b.rank());
+  c.form.attrs.erase("broadcast");
+  c.form.attrs.erase("axis");
+  const int64_t behind = a.rank() - axis - b.rank();
+  if (!broadcast || behind == 0 || b.rank() == 0) return;
+  if (axis < 0 || behind < 0)
+    throw Refused{"axis-out-of-range",
+                  "attribute axis: expected a place for " + to_string(b) + " in " + to_string(a) + ", got " +
+                      std::to_string(axis),
+                  "correct the model"};
+  std::vector<int64_t> ones;
+  for (int64_t k = 0; k < behind; ++k) ones.push_back(b.rank() + k);
+  c.set_input(1, c.node("Unsqueeze", {c.input(1), c.ints(ones)}));
+}
+
+/// Until opset 6 a slope for each channel was a vector; since then it is broadcast like any operand.
+void slope_by_channel(Adapting& c) {
+  const TensorType &x = c.type(c.input(0)), &slope = c.type(c.input(1));
+  if (slope.rank() != 1 || is_const_int(slope.shape[0], 1) || x.rank() <= 2) return;
+  std::vector<int64_t> ones;
+  for (int k = 1; k < x.rank() - 1; ++k) ones.push_back(k);
+  c.set_input(1, c.node("Unsqueeze", {c.input(1), c.ints(ones)}));
+}
+
+/// Until opset 4 the shape was an attribute.
+void shape_attribute(Adapting& c) {
+  if (!c.form.attrs.has("shape"))
+    throw Refused{"missing-attribute", "attribute shape: expected a list of ints, got none", "correct the model"};
+  c.set_input(1, c.ints(c.form.attrs.get_ints("shape")));
+  c.form.attrs.erase("shape");
+  c.form.opset = 5;
+}
+
+void concat_axis(Adapting& c) {
+  if (!c.form.attrs.has("axis")) c.form.attrs.set("axis", int64_t{1});
+}
+
+void first_pad(Adapting& c) {
+  if (c.form.attrs.has("paddings")) c.form.attrs.set("pads", c.form.attrs.get_ints("paddings"));
+  c.form.attrs.erase("paddings");
+}
+
 /// Attributes that only matter in training or as hints.
 template <const char* kName>
 void without_attribute(Adapting& c) {
   c.form.attrs.erase(kName);
 }
-constexpr char kMomentum[] = "momentum", kConsumedInputs[] = "consumed_inputs";
+constexpr char kMomentum[] = "momentum", kConsumedInputs[] = "consumed_inputs", kIsTest[] = "is_test",
+               kBroadcast[] = "broadcast";
 
 }  // namespace
 
 std::vector<Adapter> onnx_adapters() {
-  return {
+  std::vector<Adapter> adapters{
+      {"BatchNormalization", "", 1, 6, without_attribute<kIsTest>},
       {"BatchNormalization", "", 1, 13, batch_norm},
-      {"BatchNormalization", "", 1, 13, without_attribute<kConsumedInputs>},
       {"BatchNormalization", "", 1, 13, without_attribute<kMomentum>},
+      {"Concat", "", 1, 3, concat_axis},
       {"DFT", "", 17, 19, dft},
+      {"Dropout", "", 1, 6, without_attribute<kIsTest>},
+      {"Gemm", "", 1, 6, without_attribute<kBroadcast>},
       {"GridSample", "", 16, 19, grid_sample},
       {"GroupNormalization", "", 18, 20, group_norm},
       {"Hardmax", "", 1, 12, flattening_softmax},
       {"LogSoftmax", "", 1, 12, flattening_softmax},
+      {"OptionalGetElement", "", 18, kAll, get_element},
+      {"OptionalHasElement", "", 15, kAll, has_element},
+      {"PRelu", "", 1, 6, slope_by_channel},
+      {"Pad", "", 1, 1, first_pad},
+      {"Reshape", "", 1, 4, shape_attribute},
       {"Resize", "", 10, 10, first_resize},
       {"Resize", "", 11, kAll, resize_without_empty_inputs},
       {"RoiAlign", "", 10, 15, roi_align},
@@ -196,6 +261,21 @@ std::vector<Adapter> onnx_adapters() {
       {"TopK", "", 1, 9, top_k},
       {"Upsample", "", 7, 9, upsample},
   };
+  for (const char* op : {"Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"})
+    adapters.push_back({op, "", 1, 6, place_operand});
+  // A hint of the oldest opset: which inputs may be overwritten.
+  for (const char* op : {"Abs",       "Add",         "BatchNormalization",
+                         "Ceil",      "Clip",        "Div",
+                         "Dropout",   "Elu",         "Exp",
+                         "Floor",     "HardSigmoid", "InstanceNormalization",
+                         "LeakyRelu", "Log",         "Max",
+                         "Mean",      "Min",         "Mul",
+                         "Neg",       "PRelu",       "Reciprocal",
+                         "Relu",      "Reshape",     "Selu",
+                         "Sigmoid",   "Sqrt",        "Sub",
+                         "Sum",       "Tanh"})
+    adapters.push_back({op, "", 1, 5, without_attribute<kConsumedInputs>});
+  return adapters;
 }
 
 }  // namespace tensmith::graph

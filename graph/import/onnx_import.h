@@ -12,7 +12,7 @@
 namespace tensmith::graph {
 
 /// The opsets of the default domain that import understands.
-inline constexpr int64_t kOldestOpset = 7, kNewestOpset = 27;
+inline constexpr int64_t kOldestOpset = 1, kNewestOpset = 27;
 
 /// What import accepts. The defaults suit files of unknown origin.
 struct ImportLimits {

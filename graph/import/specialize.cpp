@@ -1,6 +1,10 @@
 #include "graph/import/specialize.h"
 
 #include <algorithm>
+#include <unordered_set>
+
+#include "graph/op_def.h"
+#include "graph/ops/data_shape.h"
 
 namespace tensmith::graph {
 
@@ -15,11 +19,30 @@ bool more_like_data(const Constant& a, const Constant& b) {
   return a.num_elements() > b.num_elements();
 }
 
+/// Whether a result whose size its data decide (NonZero, Unique) comes from one of the fixed inputs: to fix that one
+/// would be to evaluate the model, not to compile it. Numbers that steer (scalars) are none of its data.
+bool evaluates(const Graph& graph, const std::map<std::string, Constant>& fixed) {
+  std::unordered_set<NodeId> given;
+  for (NodeId id : graph.topological_order()) {
+    const Node& node = graph.node(id);
+    bool from_given = graph.constant({id, 0}) && fixed.count(graph.value_name({id, 0}));
+    bool data = false;
+    for (const Value& input : node.inputs) {
+      if (!input.given() || !given.count(input.node)) continue;
+      from_given = true;
+      data = data || graph.type(input).rank() > 0;
+    }
+    if (from_given) given.insert(id);
+    if (data && ops::has_data_shape(*node.op)) return true;
+  }
+  return false;
+}
+
 /// The result, or nothing where it is not complete or wrong for these values.
 std::optional<ImportResult> complete_import(const std::string& path, const ImportOptions& options) {
   try {
     ImportResult result = import_onnx(path, options);
-    if (has_known_shapes(result)) return result;
+    if (has_known_shapes(result) && !evaluates(result.graph, options.constants)) return result;
   } catch (const UserError&) {
     // A value that does not fit is reported by the run on the graph as it stands.
   }

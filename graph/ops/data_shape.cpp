@@ -50,4 +50,9 @@ Result<void> refuse_data_shape(const InferContext& ctx) {
   return {};
 }
 
+bool has_data_shape(const OpDef& op) {
+  const auto* rule = op.supports.target<Result<void> (*)(const InferContext&)>();
+  return rule && *rule == refuse_data_shape;
+}
+
 }  // namespace tensmith::graph::ops

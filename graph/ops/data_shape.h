@@ -13,5 +13,7 @@ Result<std::optional<std::vector<TensorType>>> types_by_reference(const InferCon
 std::vector<Value> outputs_by_reference(GraphEditor& editor, const Node& node);
 /// For `supports`. Errors: `dynamic-shape` always, unless all inputs are constant.
 Result<void> refuse_data_shape(const InferContext& ctx);
+/// Whether the operator is one of these.
+bool has_data_shape(const OpDef& op);
 
 }  // namespace tensmith::graph::ops

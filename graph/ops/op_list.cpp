@@ -27,6 +27,7 @@ const std::vector<OpDef>& definitions() {
     add(ops::bit_cast());
     add(ops::cast_like());
     add(ops::cast_op());
+    add(ops::causal_conv_with_state());
     add(ops::center_crop_pad());
     add(ops::clip());
     add(ops::col2im());
@@ -41,6 +42,7 @@ const std::vector<OpDef>& definitions() {
     add_table(ops::cross_entropy());
     add_table(ops::cumulative());
     add_table(ops::depth_space());
+    add(ops::deform_conv());
     add(ops::dequantize_linear());
     add(ops::det());
     add(ops::dft());
@@ -64,6 +66,7 @@ const std::vector<OpDef>& definitions() {
     add(ops::input());
     add(ops::instance_normalization());
     add(ops::layer_normalization());
+    add(ops::linear_attention());
     add(ops::lp_normalization());
     add(ops::lp_pool());
     add(ops::lrn());

@@ -14,6 +14,7 @@ set(TS_OP_SOURCES
   ops/binary_rule.cpp
   ops/bit_cast.cpp
   ops/cast.cpp
+  ops/causal_conv_with_state.cpp
   ops/center_crop_pad.cpp
   ops/clip.cpp
   ops/col2im.cpp
@@ -29,6 +30,7 @@ set(TS_OP_SOURCES
   ops/cubic.cpp
   ops/cumulative.cpp
   ops/data_shape.cpp
+  ops/deform_conv.cpp
   ops/depth_space.cpp
   ops/det.cpp
   ops/dft.cpp
@@ -51,6 +53,7 @@ set(TS_OP_SOURCES
   ops/input.cpp
   ops/integer_products.cpp
   ops/layer_normalization.cpp
+  ops/linear_attention.cpp
   ops/loop_builder.cpp
   ops/matmul.cpp
   ops/matrix_product.cpp

@@ -313,7 +313,7 @@ TEST(ImportGraph, EveryFaultHasItsError) {
       {"duplicate-name", [](OnnxBuilder& b) { b.input("x", {1}); }},
       {"duplicate-name", [](OnnxBuilder& b) { b.floats("w", {1}, {1}); }},
       {"duplicate-name", [](OnnxBuilder& b) { b.output("y"); }},
-      {"bad-opset", [](OnnxBuilder& b) { b.model().mutable_opset_import(0)->set_version(6); }},
+      {"bad-opset", [](OnnxBuilder& b) { b.model().mutable_opset_import(0)->set_version(0); }},
       {"bad-opset", [](OnnxBuilder& b) { b.model().mutable_opset_import(0)->set_version(28); }},
       {"bad-opset", [](OnnxBuilder& b) { b.model().mutable_opset_import(0)->set_version(-1); }},
       {"bad-opset", [](OnnxBuilder& b) { b.model().clear_opset_import(); }},

@@ -85,6 +85,91 @@ TEST(ImportVersions, AttributesThatBecameInputs) {
   EXPECT_EQ(out[6].i[0], 5);
 }
 
+TEST(ImportVersions, OperandsBefore7StandAtAnAxis) {
+  OnnxBuilder b(6);
+  b.input("x", {2, 3, 2});
+  b.input("channel", {3});
+  b.floats("slope", {3}, {1, 2, 3});
+  auto& add = set(b.node("Add", {"x", "channel"}, {"sum"}), "broadcast", int64_t{1});
+  set(add, "axis", int64_t{1});
+  set(b.node("Mul", {"x", "last"}, {"product"}), "broadcast", int64_t{1});
+  b.floats("last", {2}, {1, -1});
+  b.node("PRelu", {"x", "slope"}, {"sloped"});
+  set(b.node("Dropout", {"x"}, {"same"}), "is_test", int64_t{1});
+  for (const char* name : {"sum", "product", "sloped", "same"}) b.output(name);
+  const auto out = run(b, {iota({2, 3, 2}, -6), iota({3}, 10, 10)});
+  ASSERT_EQ(out.size(), 4u);
+  EXPECT_EQ(out[0].f, (std::vector<double>{4, 5, 16, 17, 28, 29, 10, 11, 22, 23, 34, 35}));
+  EXPECT_EQ(out[1].f, (std::vector<double>{-6, 5, -4, 3, -2, 1, 0, -1, 2, -3, 4, -5}));
+  EXPECT_EQ(out[2].f, (std::vector<double>{-6, -5, -8, -6, -6, -3, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(out[3].f, iota({2, 3, 2}, -6).f);
+}
+
+TEST(ImportVersions, TheOldestForms) {
+  OnnxBuilder b(1);
+  b.input("x", {2, 3});
+  set(set(b.node("Reshape", {"x"}, {"flat"}), "shape", Ints{6}), "consumed_inputs", Ints{0});
+  set(b.node("Relu", {"x"}, {"positive"}), "consumed_inputs", Ints{0});
+  b.node("Concat", {"x", "positive"}, {"wide"});
+  for (const char* name : {"flat", "wide"}) b.output(name);
+  const auto out = run(b, {iota({2, 3}, -1)});
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[0].shape, (Ints{6}));
+  EXPECT_EQ(out[1].shape, (Ints{2, 6}));
+  EXPECT_EQ(out[1].f, (std::vector<double>{-1, 0, 1, 0, 0, 1, 2, 3, 4, 2, 3, 4}));
+}
+
+TEST(ImportVersions, ClassicalOperators) {
+  OnnxBuilder b(15);
+  b.import("ai.onnx.ml", 3);
+  b.input("x", {2, 3});
+  auto& scaler = set(b.node("Scaler", {"x"}, {"scaled"}, "ai.onnx.ml"), "offset", Floats{1, 2, 3});
+  set(scaler, "scale", Floats{1, 2, 0.5f});
+  set(b.node("Binarizer", {"x"}, {"bits"}, "ai.onnx.ml"), "threshold", 2.0f);
+  b.ints("columns", {1, 2}, {2, 0});
+  b.node("ArrayFeatureExtractor", {"x", "columns"}, {"picked"}, "ai.onnx.ml");
+  set(b.node("Normalizer", {"x"}, {"unit"}, "ai.onnx.ml"), "norm", std::string("L1"));
+  for (const char* name : {"scaled", "bits", "picked", "unit"}) b.output(name);
+  const auto out = run(b, {iota({2, 3})});
+  ASSERT_EQ(out.size(), 4u);
+  EXPECT_EQ(out[0].f, (std::vector<double>{-1, -2, -0.5, 2, 4, 1}));
+  EXPECT_EQ(out[1].f, (std::vector<double>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(out[2].f, (std::vector<double>{2, 0, 5, 3}));
+  EXPECT_NEAR(out[3].f[1], 1.0 / 3, 1e-6);
+  EXPECT_NEAR(out[3].f[3], 3.0 / 12, 1e-6);
+}
+
+TEST(ImportVersions, LstmWithWeightsInEightBits) {
+  OnnxBuilder b(15);
+  b.import("com.microsoft", 1);
+  b.input("x", {2, 1, 2});
+  const auto bytes = [&](const std::string& name, const Ints& shape, const std::vector<int>& values) {
+    auto* t = b.graph().add_initializer();
+    t->set_name(name);
+    t->set_data_type(onnx::TensorProto::INT8);
+    for (int64_t dim : shape) t->add_dims(dim);
+    for (int value : values) t->add_int32_data(value);
+  };
+  // One unit: gates i, o, f, c from two inputs; 3 is the zero point.
+  bytes("w", {1, 2, 4}, {13, 3, 3, 23, 3, 13, 3, 3});
+  bytes("r", {1, 1, 4}, {0, 5, 0, 0});
+  b.floats("scale", {1}, {0.1f});
+  bytes("zero", {1}, {3});
+  bytes("none", {1}, {0});
+  b.node("DynamicQuantizeLSTM", {"x", "w", "r", "", "", "", "", "", "scale", "zero", "scale", "none"}, {"y", "h", "c"},
+         "com.microsoft");
+  set(*b.graph().mutable_node(0), "hidden_size", int64_t{1});
+  b.output("y");
+  const auto out = run(b, {iota({2, 1, 2}, 1)});
+  ASSERT_EQ(out.size(), 1u);
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  // x = (1, 2), then (3, 4); weights of input 0: i 1, c 2; of input 1: o 1; recurrent: o 0.5.
+  const double c0 = sigmoid(1) * std::tanh(2), h0 = sigmoid(2) * std::tanh(c0);
+  const double c1 = sigmoid(0) * c0 + sigmoid(3) * std::tanh(6), h1 = sigmoid(4 + 0.5 * h0) * std::tanh(c1);
+  EXPECT_NEAR(out[0].f[0], h0, 1e-6);
+  EXPECT_NEAR(out[0].f[1], h1, 1e-6);
+}
+
 TEST(ImportVersions, DropoutAndBatchNormalizationForInference) {
   OnnxBuilder b(7);
   b.input("x", {1, 2, 1, 2});
