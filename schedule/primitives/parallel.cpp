@@ -25,16 +25,20 @@ void apply(ScheduleState& state, const Step& step) {
 }  // namespace
 
 const PrimitiveDef& parallel_primitive() {
-  static const PrimitiveDef def{.name = "parallel",
-                                .doc =
-                                    "Lets the iterations of a loop run on several threads.\n"
-                                    "Rewrite: for i in N  -->  parallel i in N",
-                                .halide = "parallel",
-                                .tvm = "parallel",
-                                .args = {{"stage", ArgKind::kStage, "the stage"}, {"loop", ArgKind::kLoop, "the loop"}},
-                                .check = check,
-                                .apply = apply,
-                                .samples = {{"dense", {"parallel stage=C loop=i0"}}}};
+  static const PrimitiveDef def{
+      .name = "parallel",
+      .doc =
+          "Lets the iterations of a loop run on several threads. Not a loop whose pieces overlap "
+          "(tail=shift): although both write\n"
+          "equal values, what is read after two unordered plain writes has no meaning in the "
+          "memory model of LLVM.\n"
+          "Rewrite: for i in N  -->  parallel i in N",
+      .halide = "parallel",
+      .tvm = "parallel",
+      .args = {{"stage", ArgKind::kStage, "the stage"}, {"loop", ArgKind::kLoop, "the loop"}},
+      .check = check,
+      .apply = apply,
+      .samples = {{"dense", {"parallel stage=C loop=i0"}}}};
   return def;
 }
 

@@ -55,8 +55,6 @@ TEST(PlacesTest, OutputsStayWholeUnderTheConditionOfTheirReader) {
 }
 
 TEST(PlacesTest, ReadersStayInside) {
-  const Workload w = conditional_workload();
-  const std::vector<std::string> inside = {"compute_at stage=Q consumer=R at=r0"};
   EXPECT_EQ(
       refusal(softmax_workload(5, 13), {"compute_at stage=s consumer=Y at=i0", "compute_at stage=e consumer=Y at=i0"},
               "compute_root stage=s"),
@@ -89,6 +87,30 @@ TEST(PlacesTest, NothingIsComputedForTails) {
                    {std::string("split stage=U loop=i0 factor=16 outer=o inner=i tail=") + tail,
                     "split stage=U loop=i factor=5 outer=io inner=ii tail=guard", "compute_at stage=T consumer=U at=io",
                     "compute_at stage=S consumer=T at=i0"});
+  }
+}
+
+// Shifted pieces overlap, so their own loop is never parallel (see the parallel primitive); beside parallel loops they
+// are fine, and the verifier agrees after each pass.
+TEST(PlacesTest, ShiftedLoopsBesideParallelOnesVerify) {
+  const std::vector<std::vector<std::string>> schedules = {
+      {"split stage=R loop=i1 factor=8 outer=jo inner=ji tail=shift", "parallel stage=R loop=i0",
+       "vectorize stage=R loop=ji"},
+      {"split stage=R loop=i0 factor=3 outer=io inner=ii tail=shift", "parallel stage=R loop=ii"},
+      {"split stage=R loop=i0 factor=3 outer=io inner=ii tail=shift", "reorder stage=R loops=i1,io,ii",
+       "parallel stage=R loop=i1"},
+      {"split stage=R loop=i1 factor=8 outer=jo inner=ji tail=shift", "parallel stage=R loop=i0",
+       "compute_at stage=C consumer=R at=jo", "split stage=C loop=i1 factor=4 outer=a inner=b tail=shift"},
+      {"split stage=C loop=i1 factor=8 outer=jo inner=ji tail=shift", "parallel stage=C loop=i0"},
+  };
+  for (const std::vector<std::string>& steps : schedules) {
+    std::string text;
+    for (const std::string& step : steps) text += step + "\n";
+    SCOPED_TRACE(text);
+    expect_correct({dense_workload(7, 19, 23), {}}, steps);
+    LowerOptions options;
+    options.verify_each = true;
+    EXPECT_NO_THROW(lower(make_schedule(dense_workload(7, 19, 23), steps), options));
   }
 }
 
