@@ -177,7 +177,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     if (graph_.constant(graph_.outputs[k])) place_constant(graph_.outputs[k], {});
   program.weights->resize(std::max<int64_t>(weight_bytes, kAlignment));
   for (const Packing& p : packings) pack(*p.constant, p.layout, program.weights->data() + p.offset);
-  program.arena_bytes = std::max<int64_t>(plan.arena_bytes, kAlignment);
+  program.arena_bytes = std::max<int64_t>(round_up(plan.arena_bytes + placements_.slack), kAlignment);
   program.stats.arena_bytes = plan.arena_bytes;
   program.stats.arena_lower_bound = plan.lower_bound;
   program.stats.weight_bytes = weight_bytes;

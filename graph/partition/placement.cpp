@@ -28,6 +28,7 @@ class Placer {
     for (const auto& [value, place] : places_) {
       const auto layout = layout_of(place.where, graph_.type(value).static_shape());
       plan.places[value] = {place.base, place.where.offset, *layout};
+      plan.slack = std::max(plan.slack, excess(value, place) * graph_.type(value).dtype.bytes());
     }
     for (NodeId id : order_) {
       if (!explanation_) break;
@@ -65,6 +66,21 @@ class Placer {
     if (!where) return std::nullopt;
     return Place{v, *where};
   }
+
+  int64_t stored_elements(Value v, const Layout& layout) const {
+    std::vector<int64_t> shape = graph_.type(v).static_shape();
+    if (!layout.dims().empty()) shape = layout.physical_shape(shape);
+    int64_t count = 1;
+    for (int64_t extent : shape) count *= extent;
+    return count;
+  }
+  /// How many elements the padding of a placed value reaches beyond its base.
+  int64_t excess(Value v, const Place& place) const {
+    const auto own = layouts_.find(place.base);
+    const int64_t end = place.where.offset + stored_elements(v, *layout_of(place.where, graph_.type(v).static_shape()));
+    return std::max<int64_t>(0, end - stored_elements(place.base, own == layouts_.end() ? Layout() : own->second));
+  }
+  bool is_callers(Value base) const { return graph_.node(base.node).op->is_source || is_graph_output(base); }
 
   void refuse(NodeId id, std::string why) { refused_.emplace(id, std::move(why)); }
 
@@ -143,12 +159,19 @@ class Placer {
     free_.insert(id);
   }
 
-  /// Kernels that walk along rows want them contiguous.
+  /// Kernels that walk along rows want them contiguous, and read nothing beyond the end of the caller's memory.
   void check_readers(NodeId id) {
+    for (const Value& input : graph_.node(id).inputs)
+      if (const auto place = places_.find(input);
+          place != places_.end() && is_callers(place->second.base) && excess(input, place->second) > 0)
+        return refuse(id, "it would reach beyond the caller's memory");
     for (size_t o = 0; o < graph_.node(id).types.size(); ++o) {
       const Value out{id, static_cast<int>(o)};
       const std::vector<int64_t> shape = graph_.type(out).static_shape();
-      const Strided& where = places_.count(out) ? places_.at(out).where : *strided_of(out);
+      if (const auto place = places_.find(out);
+          place != places_.end() && is_callers(place->second.base) && excess(out, place->second) > 0)
+        return refuse(id, "it would reach beyond the caller's memory");
+      const Strided where = places_.count(out) ? places_.at(out).where : *strided_of(out);
       size_t last = shape.size();
       while (last > 0 && shape[last - 1] == 1) --last;
       if (last == 0 || where.strides[last - 1] == 1) continue;

@@ -19,6 +19,9 @@ struct Placement {
 struct PlacementPlan {
   std::map<Value, Placement> places;  ///< values that are not here have memory of their own
   std::set<NodeId> free;              ///< nodes that need no kernel
+  /// Units: bytes. How far the padding of a placed value may reach beyond the end of its base: kernels may read it,
+  /// though they make no use of it. Never for bases that belong to the caller.
+  int64_t slack = 0;
 };
 
 /// Finds the nodes that only say where elements lie: parts and permutations of a value that its readers can walk

@@ -219,6 +219,63 @@ bool reshape_around_elementwise(Rewriter& r, const Node& n) {
   return r.replace(n, r.add(middle, middle.op->name, inputs, AttrMap(middle.attrs)));
 }
 
+/// Whether a reshape leaves the last axis as it is, so that rows stay rows, and the rows in as few axes: a product goes
+/// faster over one long axis than over two short ones.
+bool keeps_rows(const Rewriter& r, const Node& reshape) {
+  const TensorType &from = r.type(reshape.inputs[0]), &to = reshape.types[0];
+  const auto row_axes = [](const TensorType& type) {
+    return std::count_if(type.shape.begin(), type.shape.end() - 1,
+                         [](const Expr& dim) { return !is_const_int(dim, 1); });
+  };
+  return from.rank() > 1 && to.rank() > 1 && same_dim(from.shape.back(), to.shape.back()) &&
+         row_axes(to) <= std::max<std::ptrdiff_t>(1, row_axes(from));
+}
+
+/// The value in the shape of `like`, but for its own last dim.
+Value reshape_rows(Rewriter& r, const Node& like, Value v) {
+  std::vector<Expr> shape = like.types[0].shape;
+  shape.back() = r.type(v).shape.back();
+  return r.reshape(like, v, shape);
+}
+
+/// Reshape(MatMul(x, w)) where rows stay rows --> MatMul(Reshape(x), w): exporters flatten x for the product and give
+/// the result its shape back, which comes between the product and what could be computed with it.
+bool reshape_before_product(Rewriter& r, const Node& n) {
+  const Node* product = r.producer(n.inputs[0], "MatMul");
+  if (!product || !r.single_use(n.inputs[0]) || !keeps_rows(r, n)) return false;
+  if (r.type(product->inputs[1]).rank() != 2 || r.type(product->inputs[0]).rank() < 2) return false;
+  return r.replace(n, r.add(*product, "MatMul", {reshape_rows(r, n, product->inputs[0]), product->inputs[1]}));
+}
+
+/// The same for an elementwise operator behind a product: its other operands are numbers or rows.
+bool reshape_before_row_elementwise(Rewriter& r, const Node& n) {
+  if (!r.single_use(n.inputs[0]) || !keeps_rows(r, n)) return false;
+  const Node& f = r.graph.node(n.inputs[0].node);
+  if (!is_elementwise(f) || n.inputs[0].output != 0) return false;
+  int data = -1;
+  for (size_t k = 0; k < f.inputs.size(); ++k) {
+    const Value input = f.inputs[k];
+    if (!input.given() || (r.constant(input) && r.type(input).rank() <= 1)) continue;
+    if (data >= 0) return false;
+    data = static_cast<int>(k);
+  }
+  if (data < 0 || !r.single_use(f.inputs[static_cast<size_t>(data)]) ||
+      !same_type(r.type(f.inputs[static_cast<size_t>(data)]),
+                 {r.type(f.inputs[static_cast<size_t>(data)]).dtype, f.types[0].shape, {}}))
+    return false;
+  // Only on the way to a product, where it is of use: such rules must not chase reshapes through a whole graph.
+  Value v = f.inputs[static_cast<size_t>(data)];
+  for (int depth = 0; depth < 3 && !r.producer(v, "MatMul"); ++depth) {
+    const Node& node = r.graph.node(v.node);
+    if (!is_elementwise(node) || node.inputs.empty() || !r.single_use(v)) return false;
+    v = node.inputs[0];
+  }
+  if (!r.producer(v, "MatMul")) return false;
+  std::vector<Value> inputs = f.inputs;
+  inputs[static_cast<size_t>(data)] = reshape_rows(r, n, inputs[static_cast<size_t>(data)]);
+  return r.replace(n, r.add(f, f.op->name, inputs, AttrMap(f.attrs)));
+}
+
 constexpr Rule kRules[] = {
     {"transpose-identity", "Transpose", "Transpose(x, 0, 1, ...) --> x", identity_transpose},
     {"transpose-of-transpose", "Transpose", "Transpose(Transpose(x, p), q) --> Transpose(x, p then q), or x",
@@ -240,6 +297,11 @@ constexpr Rule kRules[] = {
     {"transpose-before-reshape", "Transpose",
      "Transpose(Reshape(x) that adds or removes dims of 1) --> Reshape(Transpose(x))", transpose_before_reshape},
     {"reshape-around-elementwise", "Reshape", "Reshape(f(Reshape(x))) --> f(Reshape(x))", reshape_around_elementwise},
+    {"reshape-before-product", "Reshape", "Reshape(MatMul(x, w)) --> MatMul(Reshape(x), w) where rows stay rows",
+     reshape_before_product},
+    {"reshape-before-row-elementwise", "Reshape",
+     "Reshape(f(MatMul(x, w), row)) --> f(Reshape(MatMul(x, w)), row) where rows stay rows",
+     reshape_before_row_elementwise},
 };
 
 }  // namespace

@@ -168,7 +168,11 @@ bool scale_into_product(Rewriter& r, const Node& n) {
     const Node& node = r.graph.node(v.node);
     if (!node.op->domain.empty()) return false;
     if (node.op->renames || node.op->name == "Transpose") {
-      if (end >= 0) return false;
+      // Behind the split only what leaves the channels where they are.
+      const TensorType &from = r.type(node.inputs[0]), &to = node.types[0];
+      if (end >= 0 &&
+          !(node.op->renames && from.rank() > 0 && to.rank() > 0 && same_dim(from.shape.back(), to.shape.back())))
+        return false;
       v = node.inputs[0];
     } else if (node.op->name == "Split") {
       const int rank = node.types[0].rank();

@@ -1,7 +1,7 @@
 /// What lies where: moves found from expressions, values in the memory of others, layouts, groups.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "graph/op_def.h"
 #include "graph/partition/access.h"
@@ -131,6 +131,25 @@ TEST(Placement, ElementwiseReadersWantRows) {
   EXPECT_NE(why.find("wants rows"), std::string::npos) << why;
 }
 
+TEST(Placement, NothingReachesBeyondTheCallersMemory) {
+  const Graph graph = parsed(R"(graph "" {
+  %x: f32[4, 6] = input
+  %n = i64[2] {2, 4}
+  %a: f32[4, 2], %b: f32[4, 4] = Split(%x, %n) {axis = 1}
+  %m: f32[2] = input
+  %e: f32[4, 2] = Exp(%a)
+  %f: f32[4, 4] = Tanh(%b)
+  return %e as "e"
+  return %f as "f"
+})");
+  std::string why;
+  EXPECT_TRUE(place_values(graph, {}, &why).free.empty());
+  EXPECT_NE(why.find("beyond the caller's memory"), std::string::npos) << why;
+  // The same parts of a value in the arena: the padding behind the last row is slack.
+  const PlacementPlan plan = place_values(parsed(kAttention), {});
+  EXPECT_GT(plan.slack, 0);
+}
+
 /// Layers that each read all results before them, joined anew each time.
 constexpr const char* kDense = R"(graph "" {
   %x: f32[1, 3, 6, 6] = input
@@ -248,8 +267,9 @@ Graph large_graph(int layers) {
 TEST(Pipeline, TwentyThousandNodesTakeSeconds) {
   Graph graph = large_graph(2000);
   ASSERT_GT(graph.num_nodes(), 20000);
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  // Processor time: the machine may be busy with other things.
+  const std::clock_t start = std::clock();
+  const auto seconds = [&] { return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC; };
   const std::vector<PassRecord> records = optimize(graph);
   const double passes = seconds();
   const LayoutMap layouts = choose_layouts(graph, Target::host());
@@ -258,7 +278,7 @@ TEST(Pipeline, TwentyThousandNodesTakeSeconds) {
   const std::vector<Group> groups = fuse(graph, {true, plan.free});
   EXPECT_GT(groups.size(), 4000u);
   // Generous: on a quiet machine it is well below 2 s.
-  EXPECT_LT(seconds(), 12) << "passes " << passes << " s, placement until " << placed << " s\n" << to_string(records);
+  EXPECT_LT(seconds(), 10) << "passes " << passes << " s, placement until " << placed << " s\n" << to_string(records);
 }
 
 }  // namespace

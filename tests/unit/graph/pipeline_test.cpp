@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "graph/constant_math.h"
@@ -204,7 +205,9 @@ constexpr const char* kExported = R"(graph "" {
 
 TEST(Pipeline, TakesExporterDebrisAway) {
   Graph graph = parsed(kExported);
-  const auto records = optimize(graph, {.verify_each = true});
+  PipelineOptions options;
+  options.verify_each = true;
+  const auto records = optimize(graph, options);
   EXPECT_EQ(to_string(graph), R"(graph "" {
   %x: f32[2, 3] = input
   %g = f32[3] {1.0, 2.0, 3.0}
@@ -218,24 +221,30 @@ TEST(Pipeline, TakesExporterDebrisAway) {
 }
 
 TEST(Pipeline, SwitchesHold) {
-  const auto nodes_with = [](PipelineOptions options) {
+  const auto nodes_with = [](const std::function<void(PipelineOptions&)>& change) {
     Graph graph = parsed(kExported);
+    PipelineOptions options;
     options.verify_each = true;
+    change(options);
     optimize(graph, options);
     return graph.num_nodes();
   };
-  const int64_t all = nodes_with({});
-  EXPECT_GT(nodes_with({.level = 0}), all);
-  EXPECT_EQ(nodes_with({.pass_limit = 0}), nodes_with({.level = 0}));
-  EXPECT_GT(nodes_with({.disabled = {"recompose"}}), all);
-  EXPECT_GT(nodes_with({.stop_after = "canonicalize"}), all);
+  const int64_t all = nodes_with([](PipelineOptions&) {}),
+                plain = nodes_with([](PipelineOptions&options) { options.level = 0; });
+  EXPECT_GT(plain, all);
+  EXPECT_EQ(nodes_with([](PipelineOptions& options) { options.pass_limit = 0; }), plain);
+  EXPECT_GT(nodes_with([](PipelineOptions& options) { options.disabled = {"recompose"}; }), all);
+  EXPECT_GT(nodes_with([](PipelineOptions& options) { options.stop_after = "canonicalize"; }), all);
   // Every prefix of the optional passes gives a graph that computes the same.
   Graph original = parsed(kExported);
   const std::vector<RefTensor> input = {{kFloat32, {2, 3}, {1, 5, -2, 0, 0.5, 7}, {}}};
   const auto expected = interpret(original, input);
   for (int64_t limit = 0; limit <= static_cast<int64_t>(graph_passes().size()); ++limit) {
     Graph graph = original.clone();
-    optimize(graph, {.pass_limit = limit, .verify_each = true});
+    PipelineOptions options;
+    options.pass_limit = limit;
+    options.verify_each = true;
+    optimize(graph, options);
     const auto got = interpret(graph, input);
     ASSERT_TRUE(got.ok());
     for (size_t k = 0; k < 6; ++k) EXPECT_NEAR((*got)[0].f[k], (*expected)[0].f[k], 1e-5) << limit;
