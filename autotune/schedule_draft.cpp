@@ -10,6 +10,8 @@ namespace {
 
 // Starting a parallel loop costs about a microsecond; less work than a few of those stays on the caller.
 constexpr double kMinParallelCycles = 20000;
+// A reader with so many places in a stage is a stencil over it.
+constexpr int kManyPlaces = 4;
 // A symbolic extent is taken for this size when a choice has to be made.
 constexpr int64_t kSymbolicExtent = 64;
 
@@ -37,10 +39,20 @@ int cost_of(const Expr& e) {
   return cost;
 }
 
+bool has_select(const StageNode& stage) {
+  bool found = false;
+  for (const Expr& body : stage.bodies)
+    visit(body, [&](const Expr& node) {
+      found |= node.kind() == NodeKind::kSelect;
+      return true;
+    });
+  return found;
+}
+
 }  // namespace
 
 ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& request)
-    : schedule(workload), request(request) {
+    : schedule(workload), request(request), threads(request.threads) {
   const auto place = [&](const Tensor& tensor, const Layout& layout) {
     if (layout.dims().empty() || layout.is_row_major()) return;
     const int index = schedule.state().producer_of(tensor.buffer().get());
@@ -90,13 +102,21 @@ void ScheduleDraft::vectorize_loop(const std::string& name, const std::string& l
     schedule.split(name, loop, lanes, loop + ".o", loop + ".l");
     schedule.vectorize(name, loop + ".l");
   } else if (size > 1 && as_const_int(extent, &known)) {
-    schedule.vectorize(name, loop);
+    // Where lanes can be masked, a whole register moves at once what is no power of two.
+    int whole = 4;
+    while (whole < size) whole *= 2;
+    if (size > 2 && whole != size && whole <= lanes && target().has("avx2")) {
+      schedule.split(name, loop, whole, loop + ".o", loop + ".l");
+      schedule.vectorize(name, loop + ".l");
+    } else {
+      schedule.vectorize(name, loop);
+    }
   }
 }
 
 std::string ScheduleDraft::parallelize(const std::string& name, const std::vector<std::string>& loops, double cycles) {
   if (loops.empty()) return {};
-  if (request.threads <= 1 || cycles < kMinParallelCycles) return loops.back();
+  if (threads <= 1 || cycles < kMinParallelCycles) return loops.back();
   std::string loop = loops[0];
   if (loops.size() > 1) {
     loop = "par";
@@ -118,10 +138,13 @@ void inline_cheap_stages(ScheduleDraft& draft) {
     std::vector<int> users;
     for (int user : initial.consumers_of(static_cast<int>(k)))
       if (initial.stages[user].attach != AttachKind::kInlined) users.push_back(user);
-    bool reused = false, statements = false;
+    bool reused = false, statements = false, spread = false;
     for (int user : users) {
       const StageNode& u = *initial.stages[user].stage;
       statements |= u.stage_kind == StageKind::kImperative;
+      int places = 0;
+      for (const TensorAccess& access : accesses_of(initial, u)) places += access.producer == static_cast<int>(k);
+      spread |= places >= kManyPlaces;
       if (!u.reducer) continue;
       // An axis that the read does not use means that the same element is wanted again for each of its values.
       for (const TensorAccess& access : accesses_of(initial, u)) {
@@ -134,6 +157,8 @@ void inline_cheap_stages(ScheduleDraft& draft) {
       }
     }
     if (statements) continue;
+    // A stencil would evaluate what it reads once for each of its places.
+    if (spread && (cost > 0 || has_select(*s.stage))) continue;
     const bool cheap = cost <= 2;
     if (cheap ? (cost == 0 || !reused) : (users.size() == 1 && !reused)) draft.schedule.compute_inline(s.name);
   }

@@ -16,6 +16,7 @@ class ScheduleDraft {
 
   Schedule schedule;
   const ScheduleRequest& request;
+  int threads;  ///< that the rules may use: those of the request, 1 for what runs inside a parallel loop
   std::string explanation;
 
   const Target& target() const { return request.target; }
@@ -53,6 +54,12 @@ void schedule_elementwise(ScheduleDraft& draft, const std::string& stage);
 /// `stage` reads reduction `reduction` at its own indices (or is it, by a cache stage made before): a register tile
 /// over the two innermost axes of its storage. Returns false, changing nothing, when the accesses do not suit.
 bool schedule_tile(ScheduleDraft& draft, const std::string& stage, const std::string& reduction);
+
+/// `root` and its cone hold one reduction, a product that a register tile suits, between stages that select expressions
+/// by the remainder of an index (transformed tiles): chunks of tiles through all of them, so that what lies between
+/// stays in L2. Returns false, changing nothing, when there is no such remainder.
+bool schedule_chunks(ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
+                     const std::string& reduction);
 
 /// `stage` reads reductions that do not depend on its innermost axes: row by row, each reduction in vector lanes.
 /// Returns false, changing nothing, when the accesses do not suit.

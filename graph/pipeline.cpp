@@ -9,6 +9,7 @@
 #include "graph/passes/algebra.h"
 #include "graph/passes/cancel_transpose_reshape.h"
 #include "graph/passes/canonicalize.h"
+#include "graph/passes/choose_algorithm.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/decompose.h"
 #include "graph/passes/fold.h"
@@ -54,6 +55,8 @@ constexpr GraphPass kPasses[] = {
      eliminate_common},
     {"merge-products", "makes one product of several with the same operand",
      "late: patterns before it look for single products, and equal ones are one by now", 1, false, merge_products},
+    {"choose-algorithm", "picks among ways to compute a convolution by their cost on the target",
+     "behind all passes that look for convolutions or change their weights", 2, false, choose_algorithm},
     {"dce", "removes nodes that no output needs", "last: nothing behind it makes dead nodes", 0, true, eliminate_dead},
 };
 
@@ -94,6 +97,7 @@ PipelineOptions pipeline_options(const Config& config, int level) {
   PipelineOptions options;
   options.level = level;
   options.passes.constant_limit_bytes = config.constant_limit_mib << 20;
+  options.passes.winograd = config.winograd;
   options.pass_limit = config.pass_limit;
   options.verify_each = config.verify_each;
   if (is_pass(config.stop_after)) options.stop_after = config.stop_after;  // else the name of a pass of another layer

@@ -118,6 +118,7 @@ const std::vector<OpDef>& definitions() {
     add_table(ops::variadic());
     add(ops::where());
     add_table(ops::window_functions());
+    add(ops::winograd_conv());
     std::sort(list.begin(), list.end(),
               [](const OpDef& a, const OpDef& b) { return std::tie(a.domain, a.name) < std::tie(b.domain, b.name); });
     for (size_t k = 1; k < list.size(); ++k)

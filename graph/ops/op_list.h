@@ -109,6 +109,7 @@ OpDef unique();
 OpDef unsqueeze();
 std::vector<OpDef> variadic();
 OpDef where();
+OpDef winograd_conv();
 std::vector<OpDef> window_functions();
 
 }  // namespace tensmith::graph::ops

@@ -112,4 +112,6 @@ set(TS_OP_SOURCES
   ops/where.cpp
   ops/window.cpp
   ops/window_functions.cpp
+  ops/winograd.cpp
+  ops/winograd_conv.cpp
 )

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/op_def.h"
+#include "runtime/base/target.h"
 
 namespace tensmith::graph {
 
@@ -15,6 +16,8 @@ namespace tensmith::graph {
 struct PassOptions {
   int64_t constant_limit_bytes = int64_t{64}
                                  << 20;  ///< largest constant that folding may make (unless it replaces larger ones)
+  std::optional<Target> target = {};  ///< what the code is for; without it choices that depend on it are not made
+  bool winograd = true;               ///< convolutions may be computed by transformed tiles
 };
 
 /// Reads and changes a graph on behalf of rules.

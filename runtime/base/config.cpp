@@ -41,6 +41,7 @@ const Switch kTable[] = {
     {"repro", "DIR", "", "folder for a reproducer of an internal error or a wrong result", &Config::repro},
     {"seed", "N", "", "seed of everything random", &Config::seed},
     {"contract", "", "", "allow a*b+c to become one fused multiply-add", &Config::contract},
+    {"winograd", "", "", "compute convolutions by transformed tiles where that is faster", &Config::winograd},
     {"layouts", "FORM", "auto|channels-last|blocked", "the layout of chains of spatial operators", &Config::layouts},
     {"constant-limit-mib", "N", "", "largest tensor that constant folding may make", &Config::constant_limit_mib},
     {"memory-limit-mib", "N", "", "largest arena and largest model that are accepted", &Config::memory_limit_mib},

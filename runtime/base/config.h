@@ -37,6 +37,7 @@ struct Config {
   std::string repro;                 ///< Folder for a reproducer of an internal error or a wrong result.
   int64_t seed = 0;                  ///< Seed of everything random.
   bool contract = true;              ///< Allow a*b+c to become one fused multiply-add.
+  bool winograd = true;              ///< Convolutions may be computed by transformed tiles.
   std::string layouts = "auto";      ///< Of spatial operators: "auto", "channels-last", "blocked".
   int64_t constant_limit_mib = 64;   ///< Largest tensor that constant folding may make.
   int64_t memory_limit_mib = 65536;  ///< Largest arena and largest model that are accepted.

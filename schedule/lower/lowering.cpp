@@ -6,6 +6,7 @@
 #include "schedule/lower/flatten_buffers.h"
 #include "schedule/lower/loop_nests.h"
 #include "schedule/lower/partition_loops.h"
+#include "schedule/lower/private_workspaces.h"
 #include "schedule/lower/unroll_loops.h"
 #include "schedule/lower/vectorize_loops.h"
 #include "tensor/simplify.h"
@@ -17,6 +18,7 @@ namespace tensmith {
 namespace {
 
 Stmt run_simplify(const Stmt& s, const LowerOptions&) { return simplify(s); }
+Stmt run_private(const Stmt& s, const LowerOptions&) { return private_workspaces(s); }
 Stmt run_vectorize(const Stmt& s, const LowerOptions&) { return vectorize_loops(s); }
 Stmt run_unroll(const Stmt& s, const LowerOptions& options) { return unroll_loops(s, options.max_unroll); }
 Stmt run_partition(const Stmt& s, const LowerOptions&) { return partition_loops(s); }
@@ -25,6 +27,8 @@ Stmt run_flatten(const Stmt& s, const LowerOptions&) { return flatten_buffers(s)
 constexpr LowerPass kPasses[] = {
     {"simplify_nests", "canonical index expressions",
      "so that the passes below see linear indices and decided conditions", run_simplify},
+    {"private_workspaces", "each iteration of a parallel loop gets memory of its own",
+     "while dimensions are apart, so that the verifier sees iterations in different parts", run_private},
     {"vectorize", "vectorized loops become vector expressions",
      "before unrolling: a body is widened once, not once per copy", run_vectorize},
     {"unroll", "unrolled loops become copies", "after vectorizing; conditions then concern single loop variables",

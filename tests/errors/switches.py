@@ -26,6 +26,14 @@ def make_model(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
 
 
+def make_convolution(path: Path) -> None:
+    weight = np.random.default_rng(0).standard_normal((32, 32, 3, 3)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="conv", pads=[1, 1, 1, 1])]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 32, 20, 20]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [helper.make_tensor("w", TensorProto.FLOAT, weight.shape, weight.tobytes(), raw=True)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
 class Shell:
     """Runs the program in one folder."""
 
@@ -88,6 +96,8 @@ def checks(run: Shell) -> dict[str, Callable[[], bool]]:
         "a misspelt variable is told": lambda: "TENSMITH_SEAD" in run("run", *model, env={"TENSMITH_SEAD": "1"}).stderr,
         "--stop-after ends with what stands": lambda: run("compile", *model, "-o", "libnone.so", "--stop-after=vectorize").stdout.startswith("# k0") and not (run.folder / "libnone.so").exists(),
         "graph text is a model": lambda: (run.folder / "g.graph").write_text(run("run", *model, "--stop-after=dce").stdout) > 0 and run("verify", "g.graph").returncode == 0,
+        "--winograd=off keeps the direct sum": lambda: "winograd" in run("inspect", "c.onnx").stdout and "winograd" not in run("inspect", "c.onnx", "--winograd=off").stdout,
+        "both ways of convolution agree": lambda: run("verify", "c.onnx").returncode == 0 and run("verify", "c.onnx", "--winograd=off").returncode == 0,
         "--per-node reaches the exit code and the JSON": lambda: run.json("verify", *model, "--per-node", "--json")["per_node"] is not None,
     }
 
@@ -97,6 +107,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         run = Shell(Path(name))
         make_model(run.folder / "m.onnx")
+        make_convolution(run.folder / "c.onnx")
         for what, holds in checks(run).items():
             try:
                 wrong = "" if holds() else "does not hold"

@@ -339,7 +339,7 @@ INSTANTIATE_TEST_SUITE_P(
                              "set_scope stage=C scope=register"},
                             ""},
                     Refusal{"parallel-workspace",
-                            "dense",
+                            "dense_m",
                             {"parallel stage=R loop=i0", "compute_at stage=C consumer=R at=i0",
                              "set_scope stage=C scope=global"},
                             ""}));

@@ -1,6 +1,8 @@
 // Where stages are computed: legality after every step that moves one, and regions of which nothing is left.
 #include <gtest/gtest.h>
 
+#include "tensor/print.h"
+#include "tensor/simplify.h"
 #include "tests/unit/schedule/check_schedule.h"
 
 namespace tensmith {
@@ -112,6 +114,19 @@ TEST(PlacesTest, ShiftedLoopsBesideParallelOnesVerify) {
     options.verify_each = true;
     EXPECT_NO_THROW(lower(make_schedule(dense_workload(7, 19, 23), steps), options));
   }
+}
+
+// What is too large for a thread's stack gets a part for each iteration of the parallel loop.
+TEST(PlacesTest, ParallelIterationsHaveWorkspacesOfTheirOwn) {
+  const std::vector<std::string> steps = {"split stage=R loop=i0 factor=4 outer=io inner=ii",
+                                          "parallel stage=R loop=io", "compute_at stage=C consumer=R at=io",
+                                          "set_scope stage=C scope=global"};
+  expect_correct({dense_workload(23, 19, 13), {}}, steps);
+  LowerOptions options;
+  options.verify_each = true;
+  const LoweredKernel kernel = lower(make_schedule(dense_workload(23, 19, 13), steps), options);
+  ASSERT_FALSE(kernel.function.buffers.empty());
+  EXPECT_EQ(to_string(simplify(num_elements(kernel.function.buffers.back()))), "456") << "6 iterations, 4 x 19 each";
 }
 
 }  // namespace

@@ -1,0 +1,97 @@
+#include "graph/passes/choose_algorithm.h"
+
+#include <algorithm>
+
+#include "graph/op_def.h"
+#include "graph/ops/winograd.h"
+
+namespace tensmith::graph {
+
+namespace {
+
+// Figures of both measured kinds of CPU, near enough for a choice (notes/cpu.md sections 1, 4 and 4.1).
+// What register tiles reach of the FMA peak: long sums over neighbouring taps, and the short ones of transformed tiles.
+constexpr double kDirectShare = 0.92, kProductsShare = 0.85;
+// Weights are read once a run. Units: bytes a cycle from beyond L2, on one core.
+constexpr double kFarBytes = 4;
+// Loading, transforming and storing one vector of a tile, on the way in and on the way out. Units: cycles.
+constexpr double kTransformCycles = 7;
+
+int64_t tiles_of(const ConvSize& s, int tile) {
+  return s.batch * ((s.rows + tile - 1) / tile) * ((s.columns + tile - 1) / tile);
+}
+
+double fma_per_cycle(const ConvSize& s, const Target& target) {
+  return static_cast<double>(target.lanes(s.element_bytes)) * target.fma_ports;
+}
+
+bool all_are(const std::vector<int64_t>& values, int64_t value) {
+  return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
+}
+
+std::optional<ConvSize> size_of(const Rewriter& r, const Node& n) {
+  const TensorType& out = n.types[0];
+  const Constant* w = r.constant(n.inputs[1]);
+  if (out.dtype != kFloat32 || !out.is_static() || !w || w->shape().size() != 4) return std::nullopt;
+  if (w->shape()[2] != kWinogradKernel || w->shape()[3] != kWinogradKernel) return std::nullopt;
+  if (n.attrs.get_int("group", 1) != 1 || !all_are(n.attrs.get_ints("strides"), 1) ||
+      !all_are(n.attrs.get_ints("dilations"), 1) || n.attrs.get_string("auto_pad", "NOTSET") != "NOTSET")
+    return std::nullopt;
+  const std::vector<int64_t> shape = out.static_shape();
+  return ConvSize{shape[0], w->shape()[1], shape[1], shape[2], shape[3], w->dtype().bytes()};
+}
+
+}  // namespace
+
+double direct_cycles(const ConvSize& s, const Target& target) {
+  const double taps = kWinogradKernel * kWinogradKernel;
+  const double weights = taps * static_cast<double>(s.channels * s.outs);
+  const double products = weights * static_cast<double>(s.batch * s.rows * s.columns);
+  return std::max(products / fma_per_cycle(s, target) / kDirectShare,
+                  weights * static_cast<double>(s.element_bytes) / kFarBytes);
+}
+
+double winograd_cycles(const ConvSize& s, int tile, const Target& target) {
+  const double points = (tile + kWinogradKernel - 1) * (tile + kWinogradKernel - 1);
+  const double tiles = static_cast<double>(tiles_of(s, tile));
+  const double weights = points * static_cast<double>(s.channels * s.outs);
+  const double vectors = points * tiles * static_cast<double>(s.channels + s.outs) / target.lanes(s.element_bytes);
+  return std::max(weights * tiles / fma_per_cycle(s, target) / kProductsShare,
+                  weights * static_cast<double>(s.element_bytes) / kFarBytes) +
+         vectors * kTransformCycles;
+}
+
+int choose_algorithm(GraphEditor& edit, const PassOptions& options) {
+  if (!options.target || !options.winograd) return 0;
+  const Target& target = *options.target;
+  Rewriter r(edit);
+  int count = 0;
+  for (NodeId id : edit.graph().topological_order()) {
+    if (!edit.graph().alive(id)) continue;
+    const Node& node = edit.graph().node(id);
+    if (node.op->name != "Conv" || !node.op->domain.empty()) continue;
+    const std::optional<ConvSize> size = size_of(r, node);
+    const int lanes = size ? target.lanes(size->element_bytes) : 0;
+    if (!size || size->channels < lanes || size->outs < lanes) continue;
+    const double direct = direct_cycles(*size, target);
+    int best = 0;
+    double least = direct;
+    for (int tile : {2, 4})
+      if (const double cycles = winograd_cycles(*size, tile, target); cycles < least) {
+        best = tile;
+        least = cycles;
+      }
+    if (best == 0) continue;
+    AttrMap attrs;
+    attrs.set("tile", int64_t{best});
+    attrs.set("pads", node.attrs.get_ints("pads", {0, 0, 0, 0}));
+    std::vector<Value> inputs = node.inputs;
+    inputs[1] = edit.add_constant(winograd_weights(*r.constant(node.inputs[1]), winograd(best)),
+                                  edit.graph().value_name(node.inputs[1]) + ".winograd");
+    const NodeId made = edit.add(*find_op("WinogradConv", "tensmith"), std::move(inputs), std::move(attrs), node.name);
+    if (r.replace(node, {made, 0})) ++count;
+  }
+  return count;
+}
+
+}  // namespace tensmith::graph

@@ -1,0 +1,118 @@
+// Winograd tiles and the choice of them.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "graph/interpret.h"
+#include "graph/ops/winograd.h"
+#include "graph/passes/choose_algorithm.h"
+
+namespace tensmith::graph {
+namespace {
+
+std::vector<double> random_values(size_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<double> values(count);
+  for (double& v : values) v = static_cast<float>(uniform(random));
+  return values;
+}
+
+TEST(Winograd, FiltersALine) {
+  for (int tile : {2, 4}) {
+    const Winograd& t = winograd(tile);
+    const std::vector<double> d = random_values(t.points, 1), w = random_values(kWinogradKernel, 2);
+    for (int y = 0; y < tile; ++y) {
+      double direct = 0, sum = 0;
+      for (int k = 0; k < kWinogradKernel; ++k) direct += d[y + k] * w[k];
+      for (int p = 0; p < t.points; ++p) {
+        double left = 0, right = 0;
+        for (int k = 0; k < t.points; ++k) left += t.input[p][k] * d[k];
+        for (int k = 0; k < kWinogradKernel; ++k) right += t.weights[p][k] * w[k];
+        sum += t.output[y][p] * left * right;
+      }
+      EXPECT_NEAR(sum, direct, 1e-12) << tile << " " << y;
+    }
+  }
+}
+
+/// A convolution of `channels` to `outs` with a bias, on `size` x `size`.
+struct Conv {
+  int64_t channels, outs, size;
+  int64_t kernel = 3, stride = 1, group = 1;
+  bool constant = true;
+};
+
+Graph conv_graph(const Conv& c) {
+  Graph graph;
+  GraphEditor edit(graph);
+  const Value x = edit.add_input("x", static_type(kFloat32, {1, c.channels, c.size, c.size}));
+  const std::vector<int64_t> shape{c.outs, c.channels / c.group, c.kernel, c.kernel};
+  int64_t count = 1;
+  for (int64_t extent : shape) count *= extent;
+  const Value w = c.constant ? edit.add_constant(Constant::from_floats(kFloat32, shape, random_values(count, 3)), "w")
+                             : edit.add_input("w", static_type(kFloat32, shape));
+  const Value b = edit.add_constant(Constant::from_floats(kFloat32, {c.outs}, random_values(c.outs, 4)), "b");
+  AttrMap attrs;
+  attrs.set("pads", std::vector<int64_t>{1, 0, 1, 2});
+  attrs.set("strides", std::vector<int64_t>{c.stride, c.stride});
+  attrs.set("group", c.group);
+  edit.set_outputs({{edit.add("Conv", {x, w, b}, std::move(attrs), "conv"), 0}}, {"y"});
+  return graph;
+}
+
+PassOptions options_for(const char* target) {
+  PassOptions options;
+  options.target = Target::parse(target).value();
+  return options;
+}
+
+int changes(const Conv& c, const PassOptions& options) {
+  Graph graph = conv_graph(c);
+  GraphEditor edit(graph);
+  return choose_algorithm(edit, options);
+}
+
+TEST(ChooseAlgorithm, TilesGiveTheConvolution) {
+  const Conv c{32, 48, 13};
+  const Graph original = conv_graph(c);
+  Graph graph = conv_graph(c);
+  GraphEditor edit(graph);
+  ASSERT_EQ(choose_algorithm(edit, options_for("znver4")), 1);
+  ASSERT_TRUE(verify(graph).ok()) << verify(graph).failure().message;
+  EXPECT_NE(to_string(graph).find("WinogradConv"), std::string::npos);
+  RefTensor x = make_ref_tensor(kFloat32, {1, c.channels, c.size, c.size});
+  x.f = random_values(x.f.size(), 5);
+  const auto expected = interpret(original, {x}), got = interpret(graph, {x});
+  ASSERT_TRUE(expected.ok() && got.ok());
+  const RefTensor &want = expected.value()[0], &have = got.value()[0];
+  ASSERT_EQ(have.shape, want.shape);
+  for (size_t k = 0; k < want.f.size(); ++k) ASSERT_NEAR(have.f[k], want.f[k], 1e-4) << k;
+}
+
+TEST(ChooseAlgorithm, LeavesWhatTilesDoNotServe) {
+  const PassOptions options = options_for("znver3");
+  EXPECT_EQ(changes({64, 64, 28}, options), 1);
+  EXPECT_EQ(changes({64, 64, 28, 5}, options), 0) << "5 x 5";
+  EXPECT_EQ(changes({64, 64, 28, 3, 2}, options), 0) << "stride 2";
+  EXPECT_EQ(changes({64, 64, 28, 3, 1, 4}, options), 0) << "groups";
+  EXPECT_EQ(changes({3, 64, 28}, options), 0) << "fewer channels than lanes";
+  EXPECT_EQ(changes({64, 64, 28, 3, 1, 1, false}, options), 0) << "weights that are not constant";
+  EXPECT_EQ(changes({64, 64, 28}, {}), 0) << "no target";
+  PassOptions off = options;
+  off.winograd = false;
+  EXPECT_EQ(changes({64, 64, 28}, off), 0) << "switched off";
+}
+
+TEST(ChooseAlgorithm, WeighsWeightsAgainstWork) {
+  const Target target = Target::parse("sapphirerapids").value();
+  // Few tiles: transformed weights are four times as many bytes and used as often as the tiles are.
+  const ConvSize deep{1, 512, 512, 4, 4, 4};
+  EXPECT_GT(winograd_cycles(deep, 4, target), direct_cycles(deep, target));
+  const ConvSize wide{1, 64, 64, 56, 56, 4};
+  EXPECT_LT(winograd_cycles(wide, 4, target), direct_cycles(wide, target) / 1.5);
+  EXPECT_LT(winograd_cycles(wide, 4, target), winograd_cycles(wide, 2, target));
+}
+
+}  // namespace
+}  // namespace tensmith::graph
