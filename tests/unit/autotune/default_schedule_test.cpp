@@ -194,6 +194,18 @@ INSTANTIATE_TEST_SUITE_P(Targets, DefaultSchedule,
                            return name + "_" + std::to_string(info.param.threads);
                          });
 
+// A row of 75 KB between the stages of a softmax lies on the stack of the thread.
+TEST(DefaultSchedule, LongRowsOnTheStack) {
+  ScheduleRequest request;
+  request.target = Target::host();
+  request.threads = 2;
+  RunOptions run;
+  run.code = true;
+  const Schedule schedule = default_schedule(softmax_workload(3, 18710), request);
+  const std::optional<std::string> wrong = difference(schedule, {}, run);
+  EXPECT_FALSE(wrong.has_value()) << wrong.value_or("") << "\n" << schedule.to_string();
+}
+
 TEST(DefaultSchedule, SameRequestSameSteps) {
   ScheduleRequest request;
   request.target = target_of("znver3");
