@@ -1,5 +1,6 @@
 // Arithmetic, comparisons, division and shifts of LlvmValues.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
 
 #include "codegen/llvm_values.h"
@@ -128,7 +129,30 @@ Value* LlvmValues::min_max(DType t, Value* a, Value* b, bool is_min) {
   }
   Value* chosen = b_.CreateSelect(b_.CreateFCmp(predicate, x, y), a, b);
   if (is_not_nan_constant(x)) return result(chosen);
+  if (!as_bits)
+    if (Value* fixed = take_nan(chosen, x)) return result(fixed);
   return result(b_.CreateSelect(b_.CreateFCmpUNO(x, x), a, chosen));
+}
+
+// One instruction where a comparison and a masked move take two, which also share one port.
+Value* LlvmValues::take_nan(Value* chosen, Value* x) {
+  llvm::Type* type = x->getType();
+  const int lanes = lanes_of(x), bits = static_cast<int>(type->getScalarSizeInBits());
+  if (!isa_.avx512 || lanes * bits < 128 || lanes * bits > 512 || (lanes & (lanes - 1)) != 0) return nullptr;
+  if (!type->getScalarType()->isFloatTy() && !type->getScalarType()->isDoubleTy()) return nullptr;
+  using namespace llvm::Intrinsic;
+  const bool is_double = bits == 64;
+  const ID id = lanes * bits == 512   ? (is_double ? x86_avx512_mask_fixupimm_pd_512 : x86_avx512_mask_fixupimm_ps_512)
+                : lanes * bits == 256 ? (is_double ? x86_avx512_mask_fixupimm_pd_256 : x86_avx512_mask_fixupimm_ps_256)
+                                      : (is_double ? x86_avx512_mask_fixupimm_pd_128 : x86_avx512_mask_fixupimm_ps_128);
+  // Four bits for each class of numbers: for quiet (0) and signalling (1) NaN 2, "the operand, quiet"; else 0, "as
+  // was".
+  constexpr uint64_t kNanOfOperand = 0x22;
+  llvm::Type* words = llvm::FixedVectorType::get(b_.getIntNTy(bits), lanes);
+  std::vector<Value*> args = {chosen, x, llvm::ConstantInt::get(words, kNanOfOperand), b_.getInt32(0),
+                              b_.getIntN(std::max(lanes, 8), (uint64_t{1} << lanes) - 1)};
+  if (lanes * bits == 512) args.push_back(b_.getInt32(4));  // the current rounding
+  return b_.CreateIntrinsic(id, {}, args);
 }
 
 Value* LlvmValues::shift(BinaryOp op, DType t, Value* a, Value* b) {

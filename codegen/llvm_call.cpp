@@ -2,6 +2,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "codegen/llvm_function.h"
+#include "codegen/math/machine.h"
 
 namespace tensmith {
 
@@ -51,6 +52,10 @@ int constant_argument(const Call& e, size_t index) {
 }
 
 }  // namespace
+
+bool is_pure(const Call& call) {
+  return intrinsic_info(call.id).pure || (call.id == Intrinsic::kExtern && math::is_machine_operation(call.symbol));
+}
 
 llvm::Type* abi_type(const LlvmValues& values, DType t) { return values.memory_type(t); }
 
@@ -281,8 +286,12 @@ Value* FunctionEmitter::emit_builtin(const Call& e) {
 }
 
 Value* FunctionEmitter::emit_extern(const Call& e) {
-  if (Value* builtin = emit_builtin(e)) return builtin;
   std::vector<Value*> args;
+  if (math::is_machine_operation(e.symbol)) {
+    for (const Expr& arg : e.args) args.push_back(emit(arg));
+    return emit_machine_operation(v_, e, args);
+  }
+  if (Value* builtin = emit_builtin(e)) return builtin;
   std::vector<llvm::Type*> types;
   // Inside a parallel loop the callee gets no context: it must not use the pool again.
   auto callee = module_.program.find(e.symbol);

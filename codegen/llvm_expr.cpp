@@ -53,7 +53,7 @@ Value* FunctionEmitter::emit(const Expr& e) {
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;
   Value* value = emit_node(e);
   const Call* call = e.as<Call>();
-  if (!call || intrinsic_info(call->id).pure) {
+  if (!call || is_pure(*call)) {
     if (memo_.emplace(key, value).second) memo_order_.push_back(key);
   }
   return value;

@@ -165,6 +165,12 @@ bool may_overlap(const LoopFunction& f, size_t index);
 /// The C type of a scalar parameter or argument: bool travels as a byte.
 llvm::Type* abi_type(const LlvmValues& values, DType t);
 
+/// The operation of codegen/math/machine.h that `e` names, on its emitted arguments (llvm_machine.cpp).
+llvm::Value* emit_machine_operation(LlvmValues& values, const Call& e, const std::vector<llvm::Value*>& args);
+
+/// Whether evaluating the call has no effect, so that it may be done once or not at all.
+bool is_pure(const Call& call);
+
 /// acc + products of groups of four, exactly, with the target's dot-product instructions (llvm_dot.cpp).
 llvm::Value* emit_dot_accumulate(LlvmValues& values, llvm::Value* acc, llvm::Value* a, bool a_signed, llvm::Value* b);
 

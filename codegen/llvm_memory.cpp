@@ -96,7 +96,7 @@ bool FunctionEmitter::must_be_guarded(const Expr& e) {
   bool found = false;
   visit(e, [&](const Expr& child) {
     if (const Load* load = child.as<Load>()) found = found || !in_bounds(*load);
-    if (const Call* call = child.as<Call>()) found = found || !intrinsic_info(call->id).pure;
+    if (const Call* call = child.as<Call>()) found = found || !is_pure(*call);
     return !found;
   });
   return found;

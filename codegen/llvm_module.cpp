@@ -83,7 +83,8 @@ std::unique_ptr<llvm::Module> build_module(const LoopProgram& program, size_t in
     if (index != kAllFunctions && index != i) continue;
     if (program.functions[i].attrs.count(kDeclaration)) continue;  // defined by another object
     LoopFunction expanded = program.functions[i];
-    expanded.body = expand_math(expanded.body, {.fast = options.fast_math, .fma = target.fma});
+    expanded.body =
+        expand_math(expanded.body, {.fast = options.fast_math, .fma = target.fma, .avx512 = module.isa.avx512});
     llvm::Function* function = module.program.at(expanded.name);
     function->setDSOLocal(true);  // calls of it within the object need no table
     FunctionEmitter(module, function).emit_function(expanded);

@@ -77,6 +77,8 @@ class LlvmValues {
 
  private:
   llvm::Value* min_max(DType t, llvm::Value* a, llvm::Value* b, bool is_min);
+  /// `chosen` where x is a number, x where it is NaN; null where the target has no instruction for it.
+  llvm::Value* take_nan(llvm::Value* chosen, llvm::Value* x);
   llvm::Value* float_binary(BinaryOp op, DType t, llvm::Value* a, llvm::Value* b);
   llvm::Value* integer_binary(BinaryOp op, DType t, llvm::Value* a, llvm::Value* b, OperandFacts facts);
   llvm::Value* bool_binary(BinaryOp op, llvm::Value* a, llvm::Value* b);

@@ -2,6 +2,7 @@
 #include "codegen/math/coefficients.h"
 #include "codegen/math/functions.h"
 #include "codegen/math/ir.h"
+#include "codegen/math/machine.h"
 #include "codegen/math/parts.h"
 
 namespace tensmith::math {
@@ -18,6 +19,42 @@ Expr rough_inverse(const Format& format, const Expr& d) {
   const Expr first = horner(d, kInverse);
   // A Newton step never overshoots; its constant is raised by more than it can fall short (2^-18.4).
   return fma(first, fnma(first, d, c(1 + 0x1p-17)), first);
+}
+
+/// p 2^n where x >= low, 0 below.
+Expr scale_above(const Expr& x, double low, const Expr& p, const Expr& n) {
+  const Constants c(x.dtype());
+  // Lanes that are left out do not underflow: a result below the smallest subnormal would cost two hundred cycles.
+  return select(logical_not(x < c(low)), scale(p, n), c(0));
+}
+
+/// sigmoid of f32.
+Expr sigmoid_by_reciprocal(const Format& format, const Expr& x, bool fast) {
+  const Constants c(x.dtype());
+  // x = n ln 2 - r, so exp(-x) = 2^-n (1 + q) with q = e^r - 1, and sigmoid = 2^n / (2^n + 1 + q); from 17.4 on 1.
+  const Expr limited = clamp_high(x, c(18));
+  const Expr n = fma(limited, c(kLog2E), c(format.rounder)) - c(format.rounder);
+  const Expr r = fma(n, c(format.ln2_low), fma(n, c(format.ln2_high), -limited));
+  const Expr quotient = exp_quotient(format, r);
+  const Expr q = quotient * r, q_low = fma(quotient, r, -q);
+  // Below 2^-64 this power only has to be small.
+  const Expr power = scale(c(1), clamp_low(n, c(-64)));
+  const Expr d = power + (c(1) + q), v = reciprocal(d);
+  if (fast) return scale_above(x, format.exp_low, fma(fnma(v, d, c(1)), v, v), n);
+  // The remainder 1 - v (2^n + 1 + q), larger terms first: each difference is exact or small.
+  const Expr w = v * power;
+  const Expr rest = fnma(v, q_low, fnma(v, q, c(1) - clamp_low(w, v)) - clamp_high(w, v));
+  return scale_above(x, format.exp_low, fma(rest, v, v), n);
+}
+
+/// The function of table `pieces` (see fit.py) at `a`; `piece` holds its column in the low four bits, `is_first` tells
+/// whether it is the one around 0.
+template <size_t N>
+Expr piecewise(const float (&pieces)[N][16], const Expr& a, const Expr& piece, const Expr& is_first) {
+  const Expr t = a - lookup(pieces[0], piece);
+  Expr sum = lookup(pieces[N - 1], piece);
+  for (size_t k = N - 2; k >= 2; --k) sum = fma(sum, t, lookup(pieces[k], piece));
+  return fma(sum, t, select(is_first, t, lookup(pieces[1], piece)));
 }
 
 /// e = n + f with |f| <= 1/2: 2^n as a float, and f.
@@ -60,15 +97,26 @@ Expr exp_of(const Format& format, const Expr& x, int offset) {
   const Reduced reduced = reduce_exp(format, limited, 2 * format.exponent_bias);
   const Expr p = fma(exp_quotient(format, reduced.r), reduced.r, c(1));
   const Constants i(reduced.bits.dtype());
-  return TwoFactors(format, reduced.bits + i.integer(offset)).scale(p);
+  // A product that ends below the smallest subnormal costs a hundred cycles; exp of masked entries must not.
+  const Expr some = select(x < c(format.exp_low), c(0), p);
+  return TwoFactors(format, reduced.bits + i.integer(offset)).scale(some);
 }
 
-Expr exp(const Expr& x, bool fast) { return exp_of(format_of(precision_of(x.dtype(), fast)), x); }
-
-Expr sigmoid(const Expr& x, bool fast) {
+Expr exp(const Expr& x, const Form& form) {
+  const Format& format = format_of(precision_of(x.dtype(), form.fast));
+  if (!form.avx512) return exp_of(format, x);
+  // Scaling by a power of two knows overflow. Below exp_low nothing but the choice counts.
   const Constants c(x.dtype());
-  // With e = exp(-|x|): 1 / (1 + e) for x >= 0 and e / (1 + e) below, so that nothing overflows.
+  const Reduced reduced = reduce_exp(format, clamp_high(x, c(format.exp_high)), 0);
+  const Expr p = fma(exp_quotient(format, reduced.r), reduced.r, c(1));
+  return scale_above(x, format.exp_low, p, reduced.n);
+}
+
+Expr sigmoid(const Expr& x, const Form& form) {
+  const Constants c(x.dtype());
   const Format& format = format_of(precision_of(x.dtype(), /*fast=*/false));
+  if (form.avx512 && format.precision == Precision::kSingle) return sigmoid_by_reciprocal(format, x, form.fast);
+  // With e = exp(-|x|): 1 / (1 + e) for x >= 0 and e / (1 + e) below, so that nothing overflows.
   const Reduced reduced = reduce_exp(format, clamp_low(-abs(x), c(format.exp_low)), 2 * format.exponent_bias);
   const TwoFactors power(format, reduced.bits);
   const Expr quotient = exp_quotient(format, reduced.r);
@@ -77,7 +125,7 @@ Expr sigmoid(const Expr& x, bool fast) {
   const Expr e = power.scale(p);
   const Expr numerator = select(negative, e, c(1));
   const Expr d = c(1) + e;
-  if (fast && format.precision == Precision::kSingle) return numerator / d;
+  if (form.fast && format.precision == Precision::kSingle) return numerator / d;
   // An approximate quotient is improved once by the remainder numerator - quotient (1 + e), so that a single rounding
   // counts in full. Its first difference is exact because the quotient is at least half the numerator: the inverse errs
   // upwards.
@@ -88,17 +136,22 @@ Expr sigmoid(const Expr& x, bool fast) {
   return fma(rest, inverse, rough);
 }
 
-Expr tanh(const Expr& x, bool fast) {
+Expr tanh(const Expr& x, const Form& form) {
   const Constants c(x.dtype());
   const Precision precision = precision_of(x.dtype(), /*fast=*/false);
   const bool is_double = precision == Precision::kDouble;
   const Format& format = format_of(precision);
   const Expr a = abs(x);
+  if (form.avx512 && !is_double) {
+    // From 9.02 on the result is 1. The third bit of the mantissa of a + 1 is bit 21.
+    const Expr inside = clamp_high(a, c(9.5)), shifted = inside + c(1);
+    return copy_sign(piecewise(kTanhPieces, inside, shift_right(uint_bits(shifted), 21), shifted < c(1.25)), x);
+  }
   const Expr limited = clamp_high(a, c(is_double ? 19.2 : 9.1));  // from there on the result is 1
   const Reduced reduced = reduce_exp(format, limited * c(-2), format.exponent_bias);
   const Expr r = reduced.r;
   const Expr s = power_of_two(format, reduced.bits);
-  if (fast && !is_double) {
+  if (form.fast && !is_double) {
     // m / (2 - m) with m = 1 - exp(-2a) = (1 - s) - s (e^r - 1), which keeps its relative accuracy near 0.
     const Expr m = fnma(fma(r * horner(r, format.exp), r, r), s, c(1) - s);
     return copy_sign(m / (c(2) - m), x);
@@ -111,13 +164,20 @@ Expr tanh(const Expr& x, bool fast) {
   return copy_sign(select(a < c(kTanhSplit[0]), near, far), x);
 }
 
-Expr erf(const Expr& x, bool fast) {
+Expr erf(const Expr& x, const Form& form) {
   const Constants c(x.dtype());
   const Precision precision = precision_of(x.dtype(), /*fast=*/false);
   const bool is_double = precision == Precision::kDouble;
   const Format& format = format_of(precision);
   const Expr a = abs(x);
-  if (fast && !is_double) {
+  if (form.avx512 && !is_double) {
+    // From 3.92 on the result is 1. The sum's low bits are the number of the piece, 15 at most.
+    const Expr inside = clamp_high(a, c(4));
+    const Expr piece = uint_bits(fma(inside, c(3.84375), c(format.rounder)));
+    const Constants i(piece.dtype());
+    return copy_sign(piecewise(kErfPieces, inside, piece, bit_and(piece, i.integer(15)) == i.integer(0)), x);
+  }
+  if (form.fast && !is_double) {
     // 1 - 2^e with e = a R(a) = n + f: (1 - 2^n) - 2^n (2^f - 1), which keeps its relative accuracy near 0. From 3.92
     // on that is 1.
     const Expr limited = clamp_high(a, c(3.92));

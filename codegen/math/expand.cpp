@@ -34,14 +34,15 @@ bool is_math(Intrinsic id) {
 }
 
 /// The function of leaves of f32 or f64. `half`: the values come from f16.
-Expr expand(Intrinsic id, const std::vector<Expr>& x, bool half, bool fast) {
+Expr expand(Intrinsic id, const std::vector<Expr>& x, bool half, const math::Form& form) {
+  const bool fast = form.fast;
   switch (id) {
     case Intrinsic::kRsqrt: return math::rsqrt(x[0], fast);
-    case Intrinsic::kExp: return math::exp(x[0], fast);
+    case Intrinsic::kExp: return math::exp(x[0], form);
     case Intrinsic::kLog: return math::log(x[0], fast);
-    case Intrinsic::kTanh: return math::tanh(x[0], fast);
-    case Intrinsic::kErf: return math::erf(x[0], fast);
-    case Intrinsic::kSigmoid: return math::sigmoid(x[0], fast);
+    case Intrinsic::kTanh: return math::tanh(x[0], form);
+    case Intrinsic::kErf: return math::erf(x[0], form);
+    case Intrinsic::kSigmoid: return math::sigmoid(x[0], form);
     case Intrinsic::kSin: return math::sin(x[0], half, fast);
     case Intrinsic::kCos: return math::cos(x[0], half, fast);
     case Intrinsic::kTan: return math::tan(x[0], half);
@@ -86,7 +87,8 @@ class Expander : public Mutator {
       }
       leaves.push_back(std::move(value));
     }
-    Expr result = math::share(expand(call->id, leaves, type.element() == kFloat16, options_.fast));
+    const math::Form form{.fast = options_.fast, .avx512 = options_.avx512};
+    Expr result = math::share(expand(call->id, leaves, type.element() == kFloat16, form));
     if (!options_.fma) result = rewrite(result, fma_in_double);
     for (size_t i = lets.size(); i-- > 0;) result = Let::make(lets[i].first, lets[i].second, std::move(result));
     return Cast::make(type, std::move(result));

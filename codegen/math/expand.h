@@ -12,6 +12,9 @@ struct MathOptions {
   /// The target has fused multiply-add. Without it those of f32 are computed in f64, ten times as many instructions but
   /// no calls; those of f64 stay and become calls of libm.
   bool fma = true;
+  /// The target has AVX-512: its instructions for scaling by a power of two, tables of 16 entries and reciprocals are
+  /// used (machine.h), which the interpreter does not know.
+  bool avx512 = false;
 };
 
 /// The expression or statement with every call of Exp, Log, Tanh, Erf, Sigmoid, Rsqrt, Pow and of the trigonometric and

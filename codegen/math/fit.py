@@ -14,6 +14,10 @@ from mpmath import mp, mpf
 
 mp.dps = 60
 
+# Coefficients of each piece besides its value at the center.
+ERF_TERMS = 6
+TANH_TERMS = 6
+
 
 def to_f32(v):
     return mpf(struct.unpack("f", struct.pack("f", float(v)))[0])
@@ -287,6 +291,79 @@ def f32_tables():
     polynomial("kInverse", "1 / d", lambda d: 1 / d, lambda d: d, 3, 1, 2, f32=True)
 
 
+def emit_rows(name, rows, comment):
+    """A table with one row of f32 for each coefficient and one column for each interval."""
+    print(f"/// {comment}")
+    print(f"inline constexpr float {name}[][{len(rows[0])}] = {{")
+    for row in rows:
+        words = [literal(v, True) for v in row]
+        words = [w if "." in w or "e" in w else w + ".0" for w in words]
+        text = ["    {"]
+        for k, word in enumerate(words):
+            piece = word + ("f}," if k + 1 == len(words) else "f,")
+            if len(text[-1]) + len(piece) > 117:
+                text.append("     ")
+            text[-1] += (" " if text[-1][-1] not in "{ " else "") + piece
+        print("\n".join(text))
+    print("};\n")
+    sys.stdout.flush()
+
+
+def lucky_center(fn, lo, hi):
+    """An f32 close to the middle of [lo, hi] at which fn is nearly an f32, so that its value there costs no rounding."""
+    with mp.workdps(18):
+        middle, quarter = (lo + hi) / 2, (hi - lo) / 4
+        for bits in range(30, 24, -1):
+            for k in range(4000):
+                c = to_f32(middle + quarter * (k if k % 2 else -k) / 4000)
+                value = fn(c)
+                if abs(to_f32(value) - value) < value * mpf(2)**-bits:
+                    return c
+    raise ValueError("no such center")
+
+
+def piecewise(name, what, fn, intervals, terms):
+    """An odd function on intervals of positive a: c[0] + t (c[1] + c[2] t + ...) with t = a - center; on the one that
+    holds 0: a + a (c[1] + c[2] a + ...). Rows: centers, c[0], c[1], ...; columns: intervals, None where none is."""
+    rows = [[mpf(0)] * len(intervals) for _ in range(terms + 2)]
+    worst = mpf(0)
+    for column, interval in enumerate(intervals):
+        if interval is None:
+            continue
+        lo, hi = (mpf(v) for v in interval)
+        if lo <= 0:
+            slope = mp.diff(fn, 0)
+            target, weight = lambda a: (fn(a) / a if a else slope) - 1, lambda a: a / fn(a) if a else 1 / slope
+        else:
+            # The second piece starts at results that are small beside the step to its middle: its center lies lower.
+            center = lucky_center(fn, lo, hi if lo > mpf("0.2") else lo + (hi - lo) / 2)
+            first = to_f32(fn(center))
+            rows[0][column], rows[1][column] = center, first
+            target = lambda t: (fn(center + t) - first) / t if t else mpf(0)
+            weight = lambda t: t / fn(center + t)
+            lo, hi = lo - center, hi - center
+        fit = Fit(target, weight, range(terms), lo, hi, 24 * (terms + 2))
+        c, error = fit.rounded(to_f32, terms - 1)
+        worst = max(worst, error)
+        for k in range(terms):
+            rows[k + 2][column] = c[k]
+    emit_rows(name, rows, f"{what}, relative error {log2_of(worst)}: centers, values there, further coefficients.")
+
+
+def piecewise_tables():
+    step = mpf(32) / 123
+    margin = mpf("1e-5")
+    piecewise("kErfPieces", "erf(a), interval round(a * 3.84375)", mp.erf,
+              [(max((k - mpf(1) / 2) * step - margin, 0), min((k + mpf(1) / 2) * step + margin, 4)) for k in range(16)],
+              ERF_TERMS)
+    # By the exponent and two more bits of a + 1.
+    bounds = [mpf(2)**e * (1 + mpf(q) / 4) - 1 for e in range(4) for q in range(4)]
+    pieces = [(max(lo - margin, 0), hi + margin) for lo, hi in zip(bounds, bounds[1:] + [None]) if lo < 9.5 and hi]
+    pieces = [(lo, min(hi, mpf("9.5"))) for lo, hi in pieces] + [None] * (16 - len(pieces))
+    piecewise("kTanhPieces", "tanh(a), interval by bits 21 to 24 of a + 1",
+              mp.tanh, pieces[4:] + pieces[:4], TANH_TERMS)
+
+
 def wide_tables():
     exp_table("kExpWide", 5)
     log_table("kLogWide", 11)
@@ -359,6 +436,7 @@ namespace tensmith::math {
 """)
     constants()
     f32_tables()
+    piecewise_tables()
     wide_tables()
     f64_tables()
     print("}  // namespace tensmith::math")

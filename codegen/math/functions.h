@@ -9,10 +9,16 @@
 
 namespace tensmith::math {
 
-Expr exp(const Expr& x, bool fast);
-Expr sigmoid(const Expr& x, bool fast);
-Expr tanh(const Expr& x, bool fast);
-Expr erf(const Expr& x, bool fast);
+/// Which form of a function.
+struct Form {
+  bool fast = false;    ///< within 3.5 ulp instead of 1
+  bool avx512 = false;  ///< by the operations of machine.h
+};
+
+Expr exp(const Expr& x, const Form& form);
+Expr sigmoid(const Expr& x, const Form& form);
+Expr tanh(const Expr& x, const Form& form);
+Expr erf(const Expr& x, const Form& form);
 Expr log(const Expr& x, bool fast);
 Expr rsqrt(const Expr& x, bool fast);
 /// `small`: |x| is known to stay below 65536 (values of f16), so that the reduction of large arguments can be left out.

@@ -57,7 +57,8 @@ TEST_P(MathAccuracy, SingleOnEveryTarget) {
   const MathFunction& f = GetParam();
   for (const std::string& name : runnable_targets()) {
     const Target target = Target::parse(name).value();
-    for (const int lanes : {1, 16}) {
+    // Half of a register, one, and two on some target or other.
+    for (const int lanes : {1, 2, 16, 32}) {
       for (const bool fast : {false, true}) {
         // Without FMA each one is a call.
         const uint32_t step = target.fma ? 131071 : 4194301;

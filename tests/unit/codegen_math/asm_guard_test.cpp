@@ -133,7 +133,7 @@ TEST(AsmGuard, ElementwiseLoopsAreClean) {
       const std::vector<AsmFunction> functions = inspect_assembly(object.assembly);
       ASSERT_EQ(functions.size(), 1u);
       const AsmRequirements requirements{.vector_bits = target.vector_bits,
-                                         .min_fma_share = 0.2,
+                                         .min_fma_share = 0.15,  // with tables, each coefficient is looked up
                                          .max_stack_references = target.arch == "aarch64" ? 2 : 0};
       EXPECT_EQ(asm_problems(functions[0], requirements), std::vector<std::string>())
           << name << " " << intrinsic_info(id).name << "\n"
