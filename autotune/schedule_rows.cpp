@@ -61,22 +61,34 @@ bool follow_axes(const ScheduleDraft& draft, const std::string& reader, const st
   return true;
 }
 
-/// Vector lanes for a reduction that is computed at one row: partial results per lane in registers, then over the
-/// lanes.
-void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::string& reader, const std::string& at) {
+/// Lanes for a loop that is too short for a whole vector: as few as hold it.
+int lanes_within(int lanes, int64_t extent) {
+  while (lanes / 2 >= extent && lanes > 4) lanes /= 2;
+  return lanes;
+}
+
+/// Vector lanes for a reduction that is computed at a few rows, whose loop is `row` (empty: at one row): partial
+/// results per lane in registers, then over the lanes.
+void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::string& reader, const std::string& at,
+                     const std::string& row, int64_t rows) {
   Schedule& schedule = draft.schedule;
   const Stage body = draft.effective(name);
-  const int lanes = draft.lanes_for(body->outputs[0]->dtype);
   const int axis = contiguous_reduce_axis(draft, *body);
-  if (body->outputs.size() > 1 || axis < 0 || ScheduleDraft::size_of(body->reduce_axes[axis].extent) < lanes) return;
-  const std::string loop = draft.stage(name).loops[draft.stage(name).reduce_loops[axis]].name;
-  // Four vectors hide the latency of the accumulation.
+  if (body->outputs.size() > 1 || axis < 0) return;
   const int64_t extent = ScheduleDraft::size_of(body->reduce_axes[axis].extent);
-  const int64_t vectors = extent >= 4 * lanes ? 4 : extent >= 2 * lanes ? 2 : 1;
+  constexpr int64_t kShortest = 3;
+  if (extent < kShortest) return;
+  const int lanes = lanes_within(draft.lanes_for(body->outputs[0]->dtype), extent);
+  if (lanes < kShortest) return;
+  const std::string loop = draft.stage(name).loops[draft.stage(name).reduce_loops[axis]].name;
+  // Four vectors hide the latency of the accumulation, also those of several rows.
+  const int64_t wanted = std::max<int64_t>(1, 4 / rows);
+  const int64_t vectors = std::min(wanted, extent >= 4 * lanes ? 4 : extent >= 2 * lanes ? 2 : int64_t{1});
   schedule.split(name, loop, vectors * lanes, loop + ".o", loop + ".p", Tail::kGuard);
   const std::string partial = draft.fresh(name + "_partial");
   schedule.rfactor(name, loop + ".p", partial);
-  std::string source = partial;
+  std::vector<std::string> row_loops;
+  if (!row.empty()) row_loops.push_back(row);
   if (vectors > 1) {
     // First over the vectors, then over the lanes of the one that is left.
     schedule.split(name, loop + ".p", lanes, loop + ".v", loop + ".l");
@@ -86,15 +98,27 @@ void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::s
     schedule.compute_at(partial, reader, at);
     schedule.set_scope(folded, "register");
     schedule.unroll(folded, loop + ".v");
+    if (!row.empty()) schedule.unroll(folded, row);
     schedule.vectorize(folded, loop + ".l");
     schedule.vectorize(name, loop + ".l");
   } else {
     schedule.compute_at(partial, reader, at);
     schedule.vectorize(name, loop + ".p");
   }
-  schedule.tile(partial, {}, loop + ".p", lanes);
-  schedule.set_scope(name, "register");
+  schedule.tile(partial, row_loops, loop + ".p", lanes);
+  // The rows' results lie on the stack, so that the loops that read them need not be unrolled.
+  if (row.empty()) schedule.set_scope(name, "register");
+  else schedule.unroll(name, row);
   draft.explain(name, "row reduction in " + std::to_string(vectors) + " x " + std::to_string(lanes) + " lanes");
+}
+
+/// How many rows go together: between the end of one row's reduction and the start of what needs it the core waits,
+/// unless it has other rows to work on. Units: rows, a divisor of `extent`.
+int64_t rows_together(int64_t extent, double vectors) {
+  const int64_t most = vectors <= 2 ? 8 : vectors <= 64 ? 4 : vectors <= 256 ? 2 : 1;
+  for (int64_t rows = most; rows > 1; --rows)
+    if (extent % rows == 0) return rows;
+  return 1;
 }
 
 }  // namespace
@@ -117,6 +141,8 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
   }
   std::vector<std::string> rows, inner;
   double row_count = 1, row_points = 1;
+  int row_axis = -1;  // of the last row loop
+  int64_t row_extent = 1;
   for (int axis : order) {
     const std::string loop = reader.loops[reader.axis_loops[axis]].name;
     const int64_t extent = ScheduleDraft::size_of(reader.stage->axes[axis].extent);
@@ -125,6 +151,8 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
       if (extent > 1 || inner.empty()) {
         rows.push_back(loop);
         row_count *= static_cast<double>(extent);
+        row_axis = axis;
+        if (!as_const_int(reader.stage->axes[axis].extent, &row_extent)) row_extent = 1;
       } else {
         inner.push_back(loop);
       }
@@ -163,12 +191,23 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
     long_row = long_row || bytes > kMaxRowBytes;
   }
   const double cycles = row_count * row_points / lanes * 8 * static_cast<double>(cone.size() + 1);
+  const int64_t together = long_row ? 1 : rows_together(row_extent, row_points / lanes);
+  if (together > 1) {
+    const std::string loop = rows.back();
+    schedule.split(name, loop, together, loop + ".o", loop + ".i");
+    rows.back() = loop + ".o";
+  }
   const std::string at = long_row ? rows.back() : draft.parallelize(name, rows, cycles);
   for (auto stage = cone.rbegin(); stage != cone.rend(); ++stage) schedule.compute_at(*stage, name, at);
   for (const std::string& stage : cone) {
     const Stage body = draft.effective(stage);
     if (body->reducer) {
-      reduce_in_lanes(draft, stage, name, at);
+      // The loop over its rows, if it has one.
+      std::string row;
+      for (size_t d = 0; d < body->axes.size(); ++d)
+        if (together > 1 && axes_of[stage][d] == row_axis)
+          row = draft.stage(stage).loops[draft.stage(stage).axis_loops[d]].name;
+      reduce_in_lanes(draft, stage, name, at, row, row.empty() ? 1 : together);
       continue;
     }
     const std::vector<int> storage = draft.storage_order(draft.stage(stage));

@@ -1,0 +1,52 @@
+/// Kernels that reduce along rows: any length of a row, any number of rows.
+#include <gtest/gtest.h>
+
+#include "autotune/default_schedule.h"
+#include "tests/support/workloads.h"
+#include "tests/unit/schedule/check_schedule.h"
+
+namespace tensmith {
+namespace {
+
+class RowSchedule : public testing::TestWithParam<const char*> {};
+
+TEST_P(RowSchedule, RowsOfAnyLength) {
+  ScheduleRequest request;
+  request.target = Target::parse(GetParam()).value();
+  for (const int threads : {1, 2}) {
+    request.threads = threads;
+    for (const int64_t rows : {1, 6, 7, 12})
+      for (const int64_t columns : {1, 2, 3, 5, 7, 12, 16, 17, 31, 64, 77, 100, 130}) {
+        for (const Workload& workload : {softmax_workload(rows, columns), layer_norm_workload(rows, columns)}) {
+          const Schedule schedule = default_schedule(workload, request);
+          const std::optional<std::string> wrong = difference(schedule, {});
+          EXPECT_FALSE(wrong.has_value()) << rows << " x " << columns << ": " << wrong.value_or("") << "\n"
+                                          << schedule.to_string();
+        }
+      }
+  }
+}
+
+TEST_P(RowSchedule, ShortRowsGoTogetherInVectors) {
+  ScheduleRequest request;
+  request.target = Target::parse(GetParam()).value();
+  const std::string steps = default_schedule(softmax_workload(384, 128), request).to_string();
+  EXPECT_NE(steps.find("split stage=Y loop=i0 factor=4"), std::string::npos) << steps;
+  // No number of rows that would leave some over.
+  EXPECT_EQ(default_schedule(softmax_workload(197, 128), request).to_string().find("loop=i0 factor"),
+            std::string::npos);
+  // Less than a vector: masked lanes, not scalars.
+  std::string why;
+  default_schedule(softmax_workload(384, 7), request, &why);
+  EXPECT_NE(why.find("row reduction in 1 x "), std::string::npos) << why;
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, RowSchedule, testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tensmith
