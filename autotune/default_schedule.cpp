@@ -92,7 +92,7 @@ Schedule default_schedule(const Workload& workload, const ScheduleRequest& reque
       if (reductions.size() == 1 && cone.size() == 1 && varies_along_vector(draft, root, reductions[0]) &&
           schedule_tile(draft, root, reductions[0]))
         continue;
-      if (reductions.size() == 1 && schedule_chunks(draft, root, cone, reductions[0])) continue;
+      if (reductions.size() == 1 && schedule_tile_chain(draft, root, cone, reductions[0])) continue;
       // Row by row.
       bool row_like = true;
       for (const std::string& name : reductions) row_like = row_like && !varies_along_vector(draft, root, name);

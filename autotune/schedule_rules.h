@@ -56,9 +56,9 @@ void schedule_elementwise(ScheduleDraft& draft, const std::string& stage);
 bool schedule_tile(ScheduleDraft& draft, const std::string& stage, const std::string& reduction);
 
 /// `root` and its cone hold one reduction, a product that a register tile suits, between stages that select expressions
-/// by the remainder of an index (transformed tiles): chunks of tiles through all of them, so that what lies between
+/// by the remainder of an index (transformed tiles): pieces of the tiles through all of them, so that what lies between
 /// stays in L2. Returns false, changing nothing, when there is no such remainder.
-bool schedule_chunks(ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
+bool schedule_tile_chain(ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
                      const std::string& reduction);
 
 /// `stage` reads reductions that do not depend on its innermost axes: row by row, each reduction in vector lanes.

@@ -41,6 +41,7 @@ struct Conv {
   int64_t channels, outs, size;
   int64_t kernel = 3, stride = 1, group = 1;
   bool constant = true;
+  bool output = false;
 };
 
 Graph conv_graph(const Conv& c) {
@@ -57,7 +58,9 @@ Graph conv_graph(const Conv& c) {
   attrs.set("pads", std::vector<int64_t>{1, 0, 1, 2});
   attrs.set("strides", std::vector<int64_t>{c.stride, c.stride});
   attrs.set("group", c.group);
-  edit.set_outputs({{edit.add("Conv", {x, w, b}, std::move(attrs), "conv"), 0}}, {"y"});
+  const Value conv{edit.add("Conv", {x, w, b}, std::move(attrs), "conv"), 0};
+  // A reader that is not elementwise: what the caller sees is row-major.
+  edit.set_outputs({c.output ? conv : Value{edit.add("GlobalMaxPool", {conv}, {}, "pool"), 0}}, {"y"});
   return graph;
 }
 
@@ -98,6 +101,7 @@ TEST(ChooseAlgorithm, LeavesWhatTilesDoNotServe) {
   EXPECT_EQ(changes({64, 64, 28, 3, 1, 4}, options), 0) << "groups";
   EXPECT_EQ(changes({3, 64, 28}, options), 0) << "fewer channels than lanes";
   EXPECT_EQ(changes({64, 64, 28, 3, 1, 1, false}, options), 0) << "weights that are not constant";
+  EXPECT_EQ(changes({64, 64, 28, 3, 1, 1, true, true}, options), 0) << "an output, which is row-major";
   EXPECT_EQ(changes({64, 64, 28}, {}), 0) << "no target";
   PassOptions off = options;
   off.winograd = false;

@@ -1,4 +1,4 @@
-// Chunks of transformed tiles: the schedule of a chain of stages around one product.
+// Pieces of transformed tiles: the schedule of a chain of stages around one product.
 #include <gtest/gtest.h>
 
 #include "autotune/default_schedule.h"
@@ -36,22 +36,22 @@ Workload winograd_workload(const Size& s) {
   return graph::make_group_workload(g, group, "kernel").workload;
 }
 
-class Chunks : public testing::TestWithParam<const char*> {};
+class TileChain : public testing::TestWithParam<const char*> {};
 
-TEST_P(Chunks, GiveTheWorkloadsResult) {
+TEST_P(TileChain, GiveTheWorkloadsResult) {
   const Layout last = Layout::permuted({0, 2, 3, 1});
   for (int threads : {1, 2})
-    for (const Size& size :
-         {Size{16, 32, 12, 12, 4}, Size{17, 33, 7, 9, 4}, Size{32, 16, 6, 5, 2}, Size{5, 48, 8, 8, 4}}) {
+    for (const Size& size : {Size{16, 32, 12, 12, 4}, Size{17, 33, 7, 9, 4}, Size{32, 16, 6, 5, 2},
+                             Size{5, 48, 8, 8, 4}, Size{128, 32, 8, 8, 4}}) {
       ScheduleRequest request;
       request.target = Target::parse(GetParam()).value();
-      request.target.l2_bytes = 64 << 10;  // so that there are several chunks
+      request.target.l2_bytes = 64 << 10;  // so that there are several pieces
       request.threads = threads;
       request.input_layouts = {last, Layout(), Layout()};
       request.output_layouts = {last};
       std::string why;
       const Schedule schedule = default_schedule(winograd_workload(size), request, &why);
-      EXPECT_NE(why.find("in chunks of"), std::string::npos) << why;
+      EXPECT_NE(why.find("in pieces of"), std::string::npos) << why;
       RunOptions run;
       run.code = true;
       const std::optional<std::string> wrong = difference(schedule, {}, run);
@@ -61,7 +61,7 @@ TEST_P(Chunks, GiveTheWorkloadsResult) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, Chunks, testing::Values("sapphirerapids", "znver3", "aarch64"));
+INSTANTIATE_TEST_SUITE_P(Targets, TileChain, testing::Values("sapphirerapids", "znver3", "aarch64"));
 
 }  // namespace
 }  // namespace tensmith

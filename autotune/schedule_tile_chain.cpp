@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "autotune/schedule_rules.h"
 #include "tensor/walk.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr int64_t kMaxUnrolled = 8;
 // What one core gets a cycle from beyond L2 and from L2. Units: bytes. Source: notes/cpu.md section 1.
 constexpr double kFarBytes = 4, kNearBytes = 32;
-// The work of a chunk is about that of moving what lies between its stages so many times.
+// The work of a piece is about that of moving what lies between its stages so many times.
 constexpr double kMoves = 4;
 
 /// A stage of the chain and what is decided about its loops.
@@ -166,8 +167,8 @@ class Chain {
     }
   }
 
-  /// Tiles of the root's rows and columns as its remainders say, in chunks whose operands stay in L2. Returns the loop
-  /// over the chunks.
+  /// Tiles of the root's rows and columns as its remainders say, in pieces whose operands stay in L2. Returns the loop
+  /// over the pieces.
   std::string schedule_root() {
     Schedule& schedule = draft_.schedule;
     std::vector<std::string> outer, inner;
@@ -187,22 +188,22 @@ class Chain {
       extents.push_back((extent + divisor->second - 1) / divisor->second);
     }
     size_t depth = 0;
-    const int64_t chunk = choose_chunk(extents, &depth);
-    const std::string chunked = outer[depth];
-    std::string at = chunked + ".c";
-    schedule.split(root_, chunked, chunk, at, chunked + ".t");
+    const int64_t piece = choose_piece(extents, &depth);
+    const std::string cut = outer[depth];
+    std::string at = cut + ".c";
+    schedule.split(root_, cut, piece, at, cut + ".t");
     std::vector<std::string> loops(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(depth));
-    // One piece a thread, so that the chunks of a thread use the same memory one after the other.
-    const int64_t chunks = (extents[depth] + chunk - 1) / chunk;
-    const int64_t pieces = std::min<int64_t>(draft_.threads, chunks);
-    const bool parallel = pieces > 1 && chunk_cycles_ > 0;
+    // One share a thread, so that the pieces of a thread use the same memory one after the other.
+    const int64_t pieces = (extents[depth] + piece - 1) / piece;
+    const int64_t shares = std::min<int64_t>(draft_.threads, pieces);
+    const bool parallel = shares > 1 && chain_cycles_ > 0;
     if (parallel) {
-      schedule.split(root_, at, (chunks + pieces - 1) / pieces, at + ".p", at + ".s", Tail::kGuard);
+      schedule.split(root_, at, (pieces + shares - 1) / shares, at + ".p", at + ".s", Tail::kGuard);
       loops.push_back(at + ".p");
       at += ".s";
     }
     loops.push_back(at);
-    loops.push_back(chunked + ".t");
+    loops.push_back(cut + ".t");
     loops.insert(loops.end(), outer.begin() + static_cast<std::ptrdiff_t>(depth) + 1, outer.end());
     const std::string vector = loop_of(draft_, root_, root_vector_);
     const int lanes = draft_.lanes_for(draft_.stage(root_).stage->outputs[0]->dtype);
@@ -216,18 +217,18 @@ class Chain {
     schedule.vectorize(root_, vector + ".l");
     for (const std::string& loop : inner) schedule.unroll(root_, loop);
     std::ostringstream text;
-    text << "tiles in chunks of " << chunk << " of " << extents[depth] << " along " << chunked;
+    text << "tiles in pieces of " << piece << " of " << extents[depth] << " along " << cut;
     draft_.explain(root_, text.str());
     if (parallel) {
       loops.resize(depth + 1);
-      draft_.parallelize(root_, loops, chunk_cycles_);
+      draft_.parallelize(root_, loops, chain_cycles_);
     }
     return at;
   }
 
-  /// How many iterations of which outer loop go together: what lies between the stages should stay in L2, every chunk
+  /// How many iterations of which outer loop go together: what lies between the stages should stay in L2, every piece
   /// reads the constant operands again, and the threads shall end together.
-  int64_t choose_chunk(const std::vector<int64_t>& extents, size_t* depth) {
+  int64_t choose_piece(const std::vector<int64_t>& extents, size_t* depth) {
     const auto l2 = static_cast<double>(draft_.target().l2_bytes);
     // Two neighbours of the chain are in use at a time.
     double largest = bytes_of(*draft_.stage(reduction_).stage), second = 0, constants = 0;
@@ -240,7 +241,7 @@ class Chain {
     for (const StageState& s : draft_.schedule.state().stages)
       if (s.stage->is_constant) constants += bytes_of(*s.stage);
     double between = largest + second;
-    chunk_cycles_ = between / kNearBytes * kMoves;
+    chain_cycles_ = between / kNearBytes * kMoves;
     for (*depth = 0; *depth + 1 < extents.size(); ++*depth) {
       between /= static_cast<double>(extents[*depth]);
       if (extents[*depth] > 1 && between <= l2 / 2) break;
@@ -249,17 +250,17 @@ class Chain {
     const int64_t extent = extents[*depth];
     int64_t best = 1;
     double least = 0;
-    for (int64_t chunk = 1; chunk <= extent; ++chunk) {
-      const int64_t turns = ((extent + chunk - 1) / chunk + draft_.threads - 1) / draft_.threads;
-      const double held = static_cast<double>(chunk) * between;
+    for (int64_t piece = 1; piece <= extent; ++piece) {
+      const int64_t turns = ((extent + piece - 1) / piece + draft_.threads - 1) / draft_.threads;
+      const double held = static_cast<double>(piece) * between;
       const double again = turns > 1 && constants + held < l2 / 2 ? constants / kNearBytes : constants / kFarBytes;
       const double spilled = std::max(0.0, held - l2 / 2) * 2 / kFarBytes;
-      // A smaller last chunk is a second copy of the code.
-      const double copies = extent % chunk ? 1.05 : 1;
+      // A smaller last piece is a second copy of the code.
+      const double copies = extent % piece ? 1.05 : 1;
       const double cycles = copies * static_cast<double>(turns) * (held / kNearBytes * kMoves + again + spilled);
       if (least == 0 || cycles <= least) {
         least = cycles;
-        best = chunk;
+        best = piece;
       }
     }
     return best;
@@ -296,23 +297,30 @@ class Chain {
   int root_vector_ = -1;
   std::string root_vectors_;
   std::map<std::string, std::string> outer_vector_loop_;
-  double chunk_cycles_ = 0;
+  double chain_cycles_ = 0;
 };
+
+/// The pieces are what runs in parallel, not the tiles inside them.
+bool schedule_tile_serially(ScheduleDraft& draft, const std::string& reduction, const std::string& tile) {
+  struct Restore {
+    int& threads;
+    const int before;
+    ~Restore() { threads = before; }
+  } restore{draft.threads, std::exchange(draft.threads, 1)};
+  return schedule_tile(draft, reduction, tile);
+}
 
 }  // namespace
 
-bool schedule_chunks(ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
-                     const std::string& reduction) {
+bool schedule_tile_chain(ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
+                         const std::string& reduction) {
   if (cone.size() < 2 || draft.stage(reduction).stage->outputs.size() != 1) return false;
   Chain chain(draft, root, cone, reduction);
   if (!chain.plan()) return false;
   const Schedule saved = draft.schedule;
   const std::string tile = draft.fresh(reduction + "_acc");
   draft.schedule.cache_write(reduction, tile);
-  const int threads = std::exchange(draft.threads, 1);  // the chunks are what runs in parallel
-  const bool tiled = schedule_tile(draft, reduction, tile);
-  draft.threads = threads;
-  if (!tiled) {
+  if (!schedule_tile_serially(draft, reduction, tile)) {
     draft.schedule = saved;
     return false;
   }
