@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads every #include of the tree: fails on an edge that the layering forbids, on a cycle between files, and on library
-headers outside their folder; prints the matrix of edges."""
+"""Reads every #include of the tree: fails on an edge that the layering forbids, on a cycle between files, and on
+library headers outside their folder; prints the matrix of edges."""
 
 import re
 import sys
@@ -21,7 +21,12 @@ ALLOWED = {
     "tests": {"runtime/base", "runtime", "tensor", "schedule", "codegen", "graph", "autotune", "apps"},
 }
 # Headers of libraries and the only folders that may see them.
-LIBRARIES = {r"llvm/|lld/": "codegen/", r"onnx\.pb\.h|google/protobuf": "graph/import/", r"xgboost": "autotune/", r"cuda": "codegen/cuda"}
+LIBRARIES = {
+    r"llvm/|lld/": "codegen/",
+    r"onnx\.pb\.h|google/protobuf": "graph/import/",
+    r"xgboost": "autotune/",
+    r"cuda": "codegen/cuda",
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -41,7 +46,7 @@ def find_cycle(edges: dict[str, set[str]]) -> list[str]:
                 stack.pop()
                 trail.pop()
             elif following in trail:
-                return trail[trail.index(following):] + [following]
+                return trail[trail.index(following) :] + [following]
             elif following not in done and following in edges:
                 stack.append((following, iter(sorted(edges[following]))))
                 trail.append(following)
@@ -52,7 +57,12 @@ def main() -> int:
     wrong: list[str] = []
     matrix: dict[tuple[str, str], int] = defaultdict(int)
     edges: dict[str, set[str]] = defaultdict(set)
-    files = [p for top in {f.split("/")[0] for f in ALLOWED} for p in (ROOT / top).rglob("*") if p.suffix in {".h", ".cpp", ".c", ".def"}]
+    files = [
+        p
+        for top in {f.split("/")[0] for f in ALLOWED}
+        for p in (ROOT / top).rglob("*")
+        if p.suffix in {".h", ".cpp", ".c", ".def"}
+    ]
     for path in sorted(files):
         name = path.relative_to(ROOT).as_posix()
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
