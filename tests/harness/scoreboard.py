@@ -4,6 +4,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from batch import Answer
 
@@ -32,6 +33,12 @@ def print_reasons(answers: Iterable[Answer]) -> None:
     for (status, reason), count in counts.most_common():
         example = examples[status, reason]
         print(f"  {count:5}  {status:<11}  {reason:<32}  {example.id}: {example.text[:120]}")
+
+
+def skip(suite: str, missing: Path) -> int:
+    """Ends a suite that has nothing to run; tests/run repeats the line with "skipped: " at its end."""
+    print(f"{suite}: skipped: no shared models folder; set TENSMITH_SHARED ({missing} is missing)")
+    return finish(0, 0)
 
 
 def finish(passed: int, failed: int, refused: int = 0) -> int:

@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
-"""Checks the batch runner and the race of the benchmarks against stand-in programs that answer, crash, hang and lie."""
+"""Checks the batch runner and the race of the benchmarks against stand-in programs that answer, crash, hang and lie,
+and the judges of tests/e2e against answers that differ.
+"""
 
+import contextlib
+import io
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
-from batch import Answer, BatchError, Entry, Runner
+import numpy as np
+from batch import ROOT, Answer, BatchError, Entry, Runner, Tensor
 from scoreboard import finish
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "apps" / "bench"))
+sys.path[:0] = [str(ROOT / "apps" / "bench"), str(ROOT / "tests" / "e2e")]
+import models  # noqa: E402
+import random_models  # noqa: E402
 from contest import Contestant, ContestError, Race, race  # noqa: E402
 
 RUNNER = """
@@ -64,7 +72,10 @@ def refuses(folder: Path) -> bool:
 
 def raced(folder: Path, turns: dict[str, int]) -> Race:
     """Three rounds of contestants that fall over after so many answers."""
-    contestants = [Contestant(name, [sys.executable, "-c", RUNNER, str(left)], folder / f"{name}.log") for name, left in turns.items()]
+    contestants = [
+        Contestant(name, [sys.executable, "-c", RUNNER, str(left)], folder / f"{name}.log")
+        for name, left in turns.items()
+    ]
     try:
         return race(contestants, 3)
     finally:
@@ -77,6 +88,44 @@ def does_not_start(folder: Path) -> bool:
         Contestant("none", [sys.executable, "-c", "import sys; sys.exit('no such peer')"], folder / "none.log")
     except ContestError as error:
         return "no such peer" in str(error)
+    return False
+
+
+def verdict(sensitive: bool, second: str, waived: bool) -> str:
+    """What becomes of a random case that differs from its stored answer."""
+    entry = Entry("0/0", "", (), (), 0.0, 0.0)
+    case = random_models.Case(entry, doubtful=False, sensitive=sensitive)
+    return random_models.judge(case, Answer("0/0", "mismatch"), {"0/0": Answer("0/0", second)}, waived)
+
+
+def widened(folder: Path, spread: float, float_lstm: bool = False) -> tuple[float, str]:
+    """The tolerance that a peer with this spread gives to an exact output, and what is printed."""
+
+    def answers(model: Path, inputs: object, names: object, **way: object) -> list[np.ndarray]:
+        return [
+            np.full(3, 2.0 - (spread if way.get("move") == 5 else 0.0) - (0.5 if not way.get("float_lstm") else 0.0))
+        ]
+
+    np.save(folder / "stored.npy", np.full(3, 1.0))
+    entry = Entry("selftest[set]", "", (), (Tensor("y", str(folder / "stored.npy"), atol=0.0),), 0.0, 0.0)
+    said, before = io.StringIO(), sys.modules.get("onnxruntime_here")
+    sys.modules["onnxruntime_here"] = SimpleNamespace(answers=answers)  # type: ignore[assignment]
+    try:
+        with contextlib.redirect_stdout(said):
+            judged = models.judge_here(entry, models.Waiver(float_lstm, "a reason"), folder)
+    finally:
+        sys.modules.pop("onnxruntime_here")
+        if before is not None:
+            sys.modules["onnxruntime_here"] = before
+    return (judged.outputs or ())[0].atol or 0.0, said.getvalue()
+
+
+def refused_list(folder: Path, line: str) -> bool:
+    (folder / "list.txt").write_text(f"# a comment\n\n{line}\n")
+    try:
+        models.read_waivers(folder / "list.txt")
+    except ValueError:
+        return True
     return False
 
 
@@ -99,6 +148,22 @@ def main() -> int:
             and [text.split(":")[0] for text in sorted(result.failures)] == ["dead", "weak"]
             and all("fell over" in text for text in result.failures)
         )
+        small, large = widened(folder, 0.001), widened(folder, 1.0)
+        lstm = widened(folder, 0.0, float_lstm=True)
+        checks |= {
+            "a spread is added and printed": abs(small[0] - 0.001) < 1e-9 and "spread 0.00067" in small[1],
+            "a spread is capped": abs(large[0] - 0.015) < 1e-9 and "(capped)" in large[1] and "a reason" in large[1],
+            "a changed peer is printed as waived": "WAIVED" in lstm[1] and "0.25 of the scale" in lstm[1],
+            "only a float-lstm model changes the peer": "WAIVED" not in small[1],
+            "a model without a reason is refused": refused_list(folder, "some_model spread"),
+            "an unknown kind is refused": refused_list(folder, "some_model anything a reason"),
+            "a listed model is read": not refused_list(folder, "some_model spread a reason"),
+            "undecided is told apart": verdict(True, "mismatch", waived=False) == "undecided",
+            "undecided may be waived": verdict(True, "mismatch", waived=True) == "waived",
+            "the interpreter may acquit": verdict(True, "pass", waived=False) == "passed",
+            "a crash of the second run fails": verdict(True, "crash", waived=True) == "failed",
+            "a steady case that differs fails": verdict(False, "pass", waived=False) == "failed",
+        }
     for what, holds in checks.items():
         if not holds:
             print(f"FAILED {what}")
