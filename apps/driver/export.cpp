@@ -2,17 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 
+#include "apps/driver/staging.h"
 #include "codegen/data_object.h"
 #include "codegen/jit.h"
 #include "codegen/link.h"
@@ -158,76 +154,6 @@ std::string header_text(const CompiledProgram& program, const std::string& name)
   return out.str();
 }
 
-/// Puts off signals that would end the process (Ctrl-C) until the end of its life: they come when nothing half-made
-/// lies about any more.
-class SignalsHeld {
- public:
-  SignalsHeld() {
-    sigset_t held;
-    sigemptyset(&held);
-    for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&held, signal);
-    pthread_sigmask(SIG_BLOCK, &held, &old_);
-  }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
-
- private:
-  sigset_t old_;
-};
-
-/// The files of an export, made in a folder beside their place and moved there together at the end: until then what an
-/// earlier export left stays whole, and a failure leaves nothing.
-class Staging {
- public:
-  explicit Staging(const std::filesystem::path& beside) {
-    std::string pattern = ((beside.empty() ? "." : beside) / ".tensmith-XXXXXX").string();
-    TS_USER_CHECK(mkdtemp(pattern.data()), "cannot-write")
-        << "output folder " << beside.string() << ": cannot be written: " << std::strerror(errno)
-        << "; choose another folder";
-    folder_ = pattern;
-  }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-  ~Staging() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-
-  /// Where to write what shall become `path`. Errors: cannot-write when that may not be replaced.
-  std::string path_for(const std::string& path) {
-    std::error_code error;
-    const std::filesystem::path target =
-        std::filesystem::is_symlink(path, error) && std::filesystem::exists(path, error)
-            ? std::filesystem::canonical(path, error)
-            : std::filesystem::path(path);
-    const bool is_old = std::filesystem::exists(target, error);
-    TS_USER_CHECK(!is_old || (std::filesystem::is_regular_file(target, error) && access(target.c_str(), W_OK) == 0),
-                  "cannot-write")
-        << "output " << path << ": expected a file that may be replaced, got "
-        << (std::filesystem::is_directory(target, error) ? "a folder" : "one without write permission")
-        << "; remove it or choose another name";
-    files_.push_back({(folder_ / std::filesystem::path(path).filename()).string(), target.string()});
-    return files_.back().staged;
-  }
-  /// Moves all files to their places.
-  void commit() {
-    for (const File& file : files_) {
-      std::error_code error;
-      std::filesystem::rename(file.staged, file.target, error);
-      TS_USER_CHECK(!error, "cannot-write") << "output " << file.target << ": cannot be replaced: " << error.message();
-    }
-  }
-
- private:
-  struct File {
-    std::string staged, target;
-  };
-  const SignalsHeld held_;  // first, so that the folder is gone when signals come
-  std::filesystem::path folder_;
-  std::vector<File> files_;
-};
-
 /// `P_run(instance, in..., out...)` in loop IR: fills two tables of pointers and calls P_run_buffers. Generated
 /// functions take a context first and hand it on to functions of the program; here that first parameter is the
 /// instance.
@@ -307,18 +233,19 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   Staging staging(path.parent_path());
   const std::string staged_header = staging.path_for(result.header),
                     staged_manifest = staging.path_for(result.manifest);
-  std::vector<std::string> staged{staging.path_for(result.library), staged_header};
+  std::vector<std::string> staged_weights;
   if (in_file) {
     const std::string file = name + ".weights";
     result.weights = (path.parent_path() / file).string();
-    staged.push_back(staging.path_for(result.weights));
+    staged_weights.push_back(staging.path_for(result.weights));
     description.variants[0].weights_sha256 =
-        take(write_weights_file(staged.back(), std::as_bytes(std::span<const uint8_t>(*program.weights))));
+        take(write_weights_file(staged_weights[0], std::as_bytes(std::span<const uint8_t>(*program.weights))));
     description.variants[0].weights_file = file;
     description.variants[0].weights_symbol.clear();
   } else {
     objects.push_back(make_data_object(program.prefix + "weights", *program.weights, 64, program.target));
   }
+  const std::string staged_library = staging.path_for(result.library);  // comes last to its place
   Json manifest = manifest_of(program, name, in_file ? name + ".weights" : "");
   description.manifest = json_text(manifest);
   objects.push_back(object_from(model_object(description, program.target.arch, program.prefix + "model")));
@@ -336,17 +263,19 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
     if (Result<void> ok = write_file(file, bytes); !ok) throw UserError(ok.failure().id, ok.failure().message);
   };
   if (suffix == ".so") {
-    link_shared_library(objects, program.target, link, staged[0]);
+    link_shared_library(objects, program.target, link, staged_library);
   } else {
     ObjectCode whole = link_object(objects, program.target, link);
     if (suffix == ".a") {
       const std::vector<uint8_t> archive = make_archive({{name + ".o", std::move(whole)}});
-      write(staged[0], {reinterpret_cast<const char*>(archive.data()), archive.size()});
+      write(staged_library, {reinterpret_cast<const char*>(archive.data()), archive.size()});
     } else {
-      write(staged[0], {reinterpret_cast<const char*>(whole.bytes.data()), whole.bytes.size()});
+      write(staged_library, {reinterpret_cast<const char*>(whole.bytes.data()), whole.bytes.size()});
     }
   }
   write(staged_header, header_text(program, name));
+  std::vector<std::string> staged{staged_library, staged_header};
+  staged.insert(staged.end(), staged_weights.begin(), staged_weights.end());
   manifest["files"] = Json::array();
   for (const std::string& file : staged) manifest["files"].push_back(take(manifest_file_entry(file)));
   write(staged_manifest, json_text(manifest));
