@@ -111,23 +111,16 @@ Front run_front(graph::Graph& graph, const CompileOptions& options, const graph:
 
 /// The smallest part of the model whose passes fail in the same way.
 graph::Graph reduced(const graph::Graph& original, const CompileOptions& options, const std::string& message) {
-  const std::string same = message.substr(0, 32);
-  const auto fails = [&](const graph::Graph& part) {
+  const auto run = [&](const graph::Graph& part) {
     graph::Graph copy = part.clone();
     graph::PipelineOptions pipeline = graph::pipeline_options(*config(), options.opt_level);
     pipeline.observer = nullptr;
     CompileObserver silent{Config{}};
     std::vector<graph::PassRecord> records;
-    try {
-      const Front front = run_front(copy, options, pipeline, silent, &records);
-      for (const graph::Group& group : front.groups) make_group_workload(copy, group, "kernel");
-    } catch (const InternalError& e) {
-      return e.message().substr(0, 32) == same;
-    } catch (const Error&) {
-    }
-    return false;
+    const Front front = run_front(copy, options, pipeline, silent, &records);
+    for (const graph::Group& group : front.groups) make_group_workload(copy, group, "kernel");
   };
-  return reduce_graph(original, fails, /*seconds=*/5);
+  return reduce_to_failure(original, run, message, /*seconds=*/5);
 }
 
 /// The nodes of a group alone, fed like its kernel.
@@ -225,7 +218,8 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
   const std::shared_ptr<const Config> switches = config();
   CompileOptions options = given;
   if (options.threads <= 0) options.threads = options.target.cores;
-  if (options.compile_threads <= 0) options.compile_threads = static_cast<int>(switches->compile_threads);
+  if (options.compile_threads <= 0)
+    options.compile_threads = static_cast<int>(std::clamp<int64_t>(switches->compile_threads, 0, kMaxCompileThreads));
   options.contract_fma = options.contract_fma && switches->contract;
   options.want_references = options.want_references || switches->check;
   CompileObserver observer(*switches);

@@ -5,6 +5,9 @@
 
 namespace tensmith {
 
+/// More threads than that are not started for compiling.
+inline constexpr int kMaxCompileThreads = 1024;
+
 struct CompileOptions {
   Target target = Target::host();
   int threads = 0;    ///< that schedules are made for; 0: the target's cores

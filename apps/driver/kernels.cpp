@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cctype>
 #include <exception>
+#include <system_error>
 #include <thread>
 
 #include "apps/driver/in_place.h"
@@ -146,12 +147,18 @@ std::vector<ObjectCode> make_kernels(const graph::Graph& graph, std::vector<Kern
       }
     }
   };
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   const int wanted = options.compile_threads > 0 ? options.compile_threads : std::max(1, Target::host().cores);
-  const size_t count = std::min<size_t>(tasks.size(), static_cast<size_t>(wanted));
-  for (size_t k = 1; k < count; ++k) threads.emplace_back(work);
+  const size_t count = std::min(tasks.size(), static_cast<size_t>(std::min(wanted, kMaxCompileThreads)));
+  threads.reserve(count);
+  try {
+    for (size_t k = 1; k < count; ++k) threads.emplace_back(work);
+  } catch (const std::system_error& e) {
+    // Those that run do the work of all.
+    TS_LOG(kWarning) << "compile threads: expected " << count << ", got " << threads.size() + 1 << ": " << e.what();
+  }
   work();
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // joins
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
   std::string standing;

@@ -23,8 +23,9 @@ std::string kernel_key(const graph::GroupWorkload& work, const ScheduleRequest& 
 /// `k7_conv_relu`: the number and the first operators.
 std::string kernel_name(const graph::Graph& graph, const graph::Group& group, size_t number);
 
-/// Runs all tasks on as many threads as the switch `compile-threads` and the cores allow and fills their infos. A
-/// default schedule that turns out illegal is replaced by plain loops, which `is_plain` and `explanation` say.
+/// Runs all tasks on as many threads as the switch `compile-threads` and the cores allow and fills their infos; where
+/// the system refuses threads, those that it gives do the work. A default schedule that turns out illegal is replaced
+/// by plain loops, which `is_plain` and `explanation` say.
 /// Errors: of the first task that has one; ReproducibleError when it is our fault; CompilationStopped.
 std::vector<ObjectCode> make_kernels(const graph::Graph& graph, std::vector<KernelTask>& tasks,
                                      const CompileOptions& options, CompileObserver& observer);

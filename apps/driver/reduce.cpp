@@ -60,4 +60,18 @@ graph::Graph reduce_graph(const graph::Graph& graph, const std::function<bool(co
   return part_of(graph, order, begin, bad).value();
 }
 
+graph::Graph reduce_to_failure(const graph::Graph& graph, const std::function<void(const graph::Graph&)>& run,
+                               std::string_view message, double seconds) {
+  const auto fails = [&](const graph::Graph& part) {
+    try {
+      run(part);
+    } catch (const InternalError& e) {
+      return e.message() == message;
+    } catch (const Error&) {
+    }
+    return false;
+  };
+  return reduce_graph(graph, fails, seconds);
+}
+
 }  // namespace tensmith

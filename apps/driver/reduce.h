@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "graph/graph.h"
 
@@ -12,5 +13,10 @@ namespace tensmith {
 /// copy of the whole when `fails` does not hold for it or `seconds` are over before anything smaller was found.
 graph::Graph reduce_graph(const graph::Graph& graph, const std::function<bool(const graph::Graph&)>& fails,
                           double seconds);
+
+/// The same for what `run` throws: a part fails when that is an InternalError with this very message. A message that
+/// names what is not in the part leaves the graph larger; a mere likeness would keep another fault.
+graph::Graph reduce_to_failure(const graph::Graph& graph, const std::function<void(const graph::Graph&)>& run,
+                               std::string_view message, double seconds);
 
 }  // namespace tensmith

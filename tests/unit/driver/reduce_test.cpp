@@ -67,6 +67,22 @@ TEST(Reduce, FindsTheNodesThatAFaultNeeds) {
   EXPECT_LE(trials, 8);
 }
 
+TEST(Reduce, KeepsTheSameFailureNotOneLikeIt) {
+  std::vector<graph::Value> values;
+  const graph::Graph g = chain(&values);
+  const std::string common(40, 'p');
+  // Whoever has an Abs fails much like the whole, which fails by Tanh in the first place.
+  const auto run = [&](const graph::Graph& part) {
+    const std::vector<std::string> ops = ops_of(part);
+    const auto has = [&](const char* op) { return std::find(ops.begin(), ops.end(), op) != ops.end(); };
+    if (has("Tanh")) throw InternalError(common + "tanh");
+    if (has("Abs")) throw InternalError(common + "abs");
+    if (has("Floor")) throw UserError("bad-floor", common + "tanh");
+  };
+  EXPECT_EQ(ops_of(reduce_to_failure(g, run, common + "tanh", 60)), std::vector<std::string>{"Tanh"});
+  EXPECT_EQ(ops_of(reduce_to_failure(g, run, common, 60)).size(), 6u);
+}
+
 TEST(Reduce, LeavesWhatDoesNotFailWhole) {
   std::vector<graph::Value> values;
   const graph::Graph g = chain(&values);
