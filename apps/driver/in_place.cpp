@@ -11,6 +11,9 @@ namespace tensmith {
 
 namespace {
 
+/// Buffers with a bit in kMayOverlap.
+constexpr size_t kMarkable = 62;
+
 /// How a stage reads a buffer.
 enum class Reading { kNone, kOwnElement, kOther };
 
@@ -84,6 +87,8 @@ std::vector<InPlacePair> in_place_pairs(const Schedule& schedule) {
     const auto output = std::find_if(state.outputs.begin(), state.outputs.end(),
                                      [&](const Buffer& b) { return b.same_as(s.stage->outputs[0]); });
     const InPlacePair pair{static_cast<int>(k), static_cast<int>(output - state.outputs.begin())};
+    // The code generator cannot be told of later buffers, and would take them to overlap nothing.
+    if (std::max(k, state.inputs.size() + static_cast<size_t>(pair.output)) >= kMarkable) continue;
     if (std::none_of(pairs.begin(), pairs.end(), [&](const InPlacePair& p) { return p.output == pair.output; }))
       pairs.push_back(pair);
   }
@@ -93,8 +98,10 @@ std::vector<InPlacePair> in_place_pairs(const Schedule& schedule) {
 void mark_in_place(LoweredKernel& kernel, const std::vector<InPlacePair>& pairs) {
   int64_t mask = 0;
   for (const InPlacePair& pair : pairs)
-    for (int buffer : {pair.input, kernel.num_inputs + pair.output})
-      if (buffer < 62) mask |= int64_t{1} << buffer;
+    for (int buffer : {pair.input, kernel.num_inputs + pair.output}) {
+      TS_CHECK(buffer >= 0 && buffer < static_cast<int>(kMarkable)) << kernel.function.name << " buffer " << buffer;
+      mask |= int64_t{1} << buffer;
+    }
   if (mask != 0) kernel.function.attrs[kMayOverlap] = mask;
 }
 

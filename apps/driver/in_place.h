@@ -14,7 +14,7 @@ struct InPlacePair {
 
 /// The pairs of a scheduled kernel, found from its loops: same type, shape and layout; every read of the input is for
 /// the element of the output that is stored next, by one stage whose loops store each element once. At most one input
-/// for an output and the other way round.
+/// for an output and the other way round, and only buffers that kMayOverlap has bits for.
 std::vector<InPlacePair> in_place_pairs(const Schedule& schedule);
 
 /// Tells the code generator which buffers may be the same memory (kMayOverlap).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "apps/driver/in_place.h"
 #include "apps/driver/pack.h"
@@ -23,6 +24,14 @@ int64_t buffer_bytes(const Buffer& buffer) {
     TS_CHECK(!__builtin_mul_overflow(bytes, value, &bytes)) << buffer->name;
   }
   return bytes;
+}
+
+/// What one packed weight is made of. Constants of several shapes may share their bytes (a Reshape, two initialisers at
+/// one place of a file), and the text of a layout says nothing of sizes.
+using PackedKey = std::tuple<const void*, std::string, std::vector<int64_t>, std::string>;
+
+PackedKey packed_key(const graph::Constant& constant, const Layout& layout) {
+  return {constant.data(), to_string(constant.dtype()), constant.shape(), layout.text()};
 }
 
 }  // namespace
@@ -86,7 +95,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
 
   // Memory of the values between kernels and of workspaces, by the calls that use them.
   std::vector<graph::MemoryRequest> requests;
-  std::map<std::pair<const void*, std::string>, int64_t> packed;
+  std::map<PackedKey, int64_t> packed;
   struct Packing {
     const graph::Constant* constant;
     Layout layout;
@@ -98,8 +107,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
   const auto place_constant = [&](graph::Value value, const Layout& wanted) {
     const graph::Constant& constant = *graph_.constant(value);
     const Layout layout = wanted.dims().empty() ? Layout::row_major(static_cast<int>(constant.shape().size())) : wanted;
-    const auto key = std::pair(constant.data(), layout.text());
-    auto [it, fresh] = packed.try_emplace(key, weight_bytes);
+    auto [it, fresh] = packed.try_emplace(packed_key(constant, layout), weight_bytes);
     if (fresh) {
       packings.push_back({&constant, layout, weight_bytes});
       weight_bytes += round_up(packed_bytes(constant, layout));
@@ -229,7 +237,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     if (const graph::Constant* constant = graph_.constant(source)) {
       // Through a typed view of the weights there is none; bytes are exact for every type.
       const int64_t offset =
-          packed.at({constant->data(), Layout::row_major(static_cast<int>(constant->shape().size())).text()});
+          packed.at(packed_key(*constant, Layout::row_major(static_cast<int>(constant->shape().size()))));
       body.push_back(
           Evaluate::make(Call::make_extern(kHandle, "memcpy",
                                            {address({Home::kOutput, static_cast<int>(k), 0}),

@@ -7,6 +7,7 @@
 #include "apps/driver/export.h"
 #include "apps/driver/in_place.h"
 #include "autotune/default_schedule.h"
+#include "codegen/artifact.h"
 #include "graph/interpret.h"
 #include "graph/op_def.h"
 #include "runtime/base/config.h"
@@ -28,6 +29,7 @@ class Net {
     for (double& v : values) v = rng_.uniform(0, 1) - 0.5;
     return edit_.add_constant(graph::Constant::from_floats(kFloat32, shape, values));
   }
+  graph::Value constant(const graph::Constant& constant) { return edit_.add_constant(constant); }
   graph::Value ints(std::vector<int64_t> values) {
     return edit_.add_constant(graph::Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values));
   }
@@ -221,6 +223,78 @@ TEST(InPlace, OnlyWhereEachElementIsReadBeforeItIsWritten) {
   const Tensor top =
       reduce("top", {n}, {m}, max_reducer(kFloat32), [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); });
   EXPECT_EQ(pairs(compute("shifted", {n, m}, [&](const Indices& i) { return x(i[0], i[1]) - top(i[0]); })), 0u);
+}
+
+/// 1 x `width` of so many layers side by side, each by a kernel of its own, and their sum.
+graph::Graph wide_sum(int operands) {
+  Net net;
+  const graph::Value x = net.input({1, 33});
+  std::vector<graph::Value> parts;
+  for (int k = 0; k < operands; ++k) parts.push_back(net.add("Softmax", {net.add("Mul", {x, net.weights({33})})}));
+  net.output(net.add("Softmax", {net.add("Sum", parts)}));
+  return std::move(net.graph);
+}
+
+TEST(InPlace, OnlyBuffersThatTheCodeGeneratorIsToldOf) {
+  const auto sum_of = [](int operands) {
+    std::vector<Tensor> inputs;
+    for (int k = 0; k < operands; ++k)
+      inputs.push_back(placeholder("x" + std::to_string(k), {Expr(4), Expr(24)}, kFloat32));
+    const Tensor sum = compute("sum", {Expr(4), Expr(24)}, [&](const Indices& i) {
+      Expr total = inputs[0](i[0], i[1]);
+      for (size_t k = 1; k < inputs.size(); ++k) total = total + inputs[k](i[0], i[1]);
+      return total;
+    });
+    return make_workload("w", inputs, {sum});
+  };
+  for (int operands : {2, 61, 62, 64, 70}) {
+    const Schedule schedule = scheduled(sum_of(operands));
+    const std::vector<InPlacePair> pairs = in_place_pairs(schedule);
+    LoweredKernel kernel = lower(schedule);
+    mark_in_place(kernel, pairs);
+    EXPECT_EQ(pairs.size(), operands < 62 ? 1u : 0u) << operands;
+    const auto mask = kernel.function.attrs.find(kMayOverlap);
+    ASSERT_EQ(mask != kernel.function.attrs.end(), operands < 62) << operands;
+    if (operands < 62) {
+      EXPECT_EQ(mask->second, (int64_t{1} << pairs[0].input) | (int64_t{1} << operands)) << operands;
+    }
+  }
+}
+
+TEST(InPlace, SumsOfManyOperandsComputeTheSame) {
+  for (int operands : {60, 64}) {
+    const graph::Graph net = wide_sum(operands);
+    const std::vector<double> expected = reference(net);
+    const CompiledProgram program = compiled(net, 2, 1);
+    int most = 0;
+    for (const CompiledKernel& kernel : program.kernels) most = std::max(most, kernel.lowered.num_inputs);
+    EXPECT_GE(most, operands - 1);
+    const std::vector<float> got = run(program, 1);
+    for (size_t k = 0; k < got.size(); ++k) ASSERT_NEAR(got[k], expected[k], 1e-5) << operands << " " << k;
+  }
+}
+
+TEST(Weights, OneStorageInSeveralShapesIsPackedForEach) {
+  Net net;
+  const graph::Value x = net.input({7, 64});
+  const graph::Constant w = *net.graph.constant(net.weights({64, 32}));
+  // Both are blocked by the same text, and their bytes differ; the vector is shorter than what lies in its place.
+  const graph::Value a = net.add("MatMul", {x, net.constant(w)});
+  const graph::Value b = net.add("MatMul", {a, net.constant(w.with_shape({32, 64}))});
+  const graph::Constant head(kFloat32, {16, 64}, std::make_shared<graph::Constant>(w), w.data());
+  const graph::Value c = net.add("MatMul", {b, net.transpose(net.constant(head), {1, 0})});
+  const graph::Constant rows(kFloat32, {16, 32}, std::make_shared<graph::Constant>(w), w.data());
+  net.output(net.add("MatMul", {c, net.constant(rows)}));
+  check_all(net.graph);
+}
+
+TEST(Weights, AReshapedWeightIsAnotherWeight) {
+  Net net;
+  const graph::Value x = net.input({7, 64});
+  const graph::Value w = net.weights({64, 32});
+  const graph::Value a = net.add("MatMul", {x, w});
+  net.output(net.add("MatMul", {a, net.add("Reshape", {w, net.ints({32, 64})})}));
+  check_all(net.graph);
 }
 
 }  // namespace
