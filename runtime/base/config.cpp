@@ -43,10 +43,13 @@ const Switch kTable[] = {
     {"contract", "", "", "allow a*b+c to become one fused multiply-add", &Config::contract},
     {"winograd", "", "", "compute convolutions by transformed tiles where that is faster", &Config::winograd},
     {"layouts", "FORM", "auto|channels-last|blocked", "the layout of chains of spatial operators", &Config::layouts},
-    {"constant-limit-mib", "N", "", "largest tensor that constant folding may make", &Config::constant_limit_mib},
-    {"memory-limit-mib", "N", "", "largest arena and largest model that are accepted", &Config::memory_limit_mib},
+    {"constant-limit-mib", "N", "", "largest tensor that constant folding may make, at most 2^40",
+     &Config::constant_limit_mib},
+    {"memory-limit-mib", "N", "", "largest arena and largest model that are accepted, at most 2^40",
+     &Config::memory_limit_mib},
     {"threads", "N", "", "threads for running, 0 for all usable cores", &Config::threads},
-    {"compile-threads", "N", "", "threads for compiling, 0 for all usable cores", &Config::compile_threads},
+    {"compile-threads", "N", "", "threads for compiling, at most 1024, 0 for all usable cores",
+     &Config::compile_threads},
     {"spin-us", "N", "", "microseconds that an idle worker spins before it sleeps", &Config::spin_us},
     {"huge-pages", "", "", "ask for huge pages for arenas and weights", &Config::huge_pages},
     {"perf-map", "", "", "name loaded kernels in /tmp/perf-PID.map for perf", &Config::perf_map},
@@ -77,6 +80,20 @@ struct Match : F... {
   using F::operator()...;
 };
 
+struct Range {
+  int64_t least, most;
+};
+
+/// What a number may be.
+Range range_of(int64_t Config::*field) {
+  if (field == &Config::seed) return {INT64_MIN, INT64_MAX};
+  if (field == &Config::pass_limit) return {-1, INT64_MAX};  // -1: none
+  // More would not fit into 64 bits as bytes.
+  if (field == &Config::constant_limit_mib || field == &Config::memory_limit_mib) return {0, int64_t{1} << 40};
+  if (field == &Config::compile_threads) return {0, 1024};
+  return {0, INT64_MAX};
+}
+
 /// Sets one field. `where` names the flag or variable for the message.
 Result<void> assign(const Switch& s, const std::string& where, std::string_view value, Config& config) {
   auto bad = [&](const std::string& expected) {
@@ -94,10 +111,9 @@ Result<void> assign(const Switch& s, const std::string& where, std::string_view 
                             auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
                             if (error != std::errc() || end != value.data() + value.size())
                               return bad("a number of 64 bits");
-                            // Only the pass limit knows "none" as -1, and any seed is good.
-                            const bool any_sign = field == &Config::seed;
-                            if (number < (any_sign ? INT64_MIN : field == &Config::pass_limit ? -1 : 0))
-                              return bad("a number that is not negative");
+                            const Range range = range_of(field);
+                            if (number < range.least) return bad("a number that is not negative");
+                            if (number > range.most) return bad("at most " + std::to_string(range.most));
                             config.*field = number;
                             return {};
                           },

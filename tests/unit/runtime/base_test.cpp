@@ -47,14 +47,28 @@ TEST(Config, FlagsOfEachType) {
 }
 
 TEST(Config, BadValuesNameTheFlag) {
-  for (const char* flag : {"--threads=two", "--threads=-1", "--pass-limit=-2", "--time-passes=maybe", "--seed",
-                           "--seed=1e3", "--seed=99999999999999999999", "--print-ir=sometimes", "--print-ir=after:"}) {
+  for (const char* flag :
+       {"--threads=two", "--threads=-1", "--pass-limit=-2", "--time-passes=maybe", "--seed", "--seed=1e3",
+        "--seed=99999999999999999999", "--print-ir=sometimes", "--print-ir=after:", "--memory-limit-mib=1099511627777",
+        "--constant-limit-mib=9223372036854775807", "--compile-threads=1025"}) {
     Config c;
     Result<bool> done = c.set_flag(flag);
     ASSERT_FALSE(done.ok()) << flag;
     EXPECT_EQ(done.failure().id, "bad-switch");
     const std::string name = std::string(flag).substr(0, std::string(flag).find('='));
     EXPECT_NE(done.failure().message.find(name), std::string::npos) << done.failure().message;
+  }
+}
+
+TEST(Config, LimitsOfMemoryFitAsBytes) {
+  for (const char* name : {"memory-limit-mib", "constant-limit-mib"}) {
+    Config c;
+    ASSERT_TRUE(c.set(name, "1099511627776").ok()) << name;
+    EXPECT_GT(std::max(c.memory_limit_mib, c.constant_limit_mib) << 20, 0);
+    const Result<void> set = c.set(name, "8796093022208");  // 2^63 bytes
+    ASSERT_FALSE(set.ok()) << name;
+    EXPECT_EQ(set.failure().message,
+              "switch " + std::string(name) + ": expected at most 1099511627776, got '8796093022208'");
   }
 }
 
