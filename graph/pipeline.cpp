@@ -12,6 +12,7 @@
 #include "graph/passes/choose_algorithm.h"
 #include "graph/passes/cse.h"
 #include "graph/passes/decompose.h"
+#include "graph/passes/flush_subnormals.h"
 #include "graph/passes/fold.h"
 #include "graph/passes/fold_batch_norm.h"
 #include "graph/passes/merge_products.h"
@@ -57,6 +58,8 @@ constexpr GraphPass kPasses[] = {
      "late: patterns before it look for single products, and equal ones are one by now", 1, false, merge_products},
     {"choose-algorithm", "picks among ways to compute a convolution by their cost on the target",
      "behind all passes that look for convolutions or change their weights", 2, false, choose_algorithm},
+    {"flush-subnormals", "sets weights to zero that are too small to count",
+     "behind all passes that make weights, once for each", 2, false, flush_subnormals},
     {"dce", "removes nodes that no output needs", "last: nothing behind it makes dead nodes", 0, true, eliminate_dead},
 };
 

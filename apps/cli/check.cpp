@@ -76,7 +76,10 @@ int check(const Options& options) {
     std::cout << json_text(json);
     return 0;
   }
-  std::cout << "supported: " << imported.graph.num_nodes() << " nodes, " << weights / 1e6 << " MB of weights";
+  int64_t operators = 0;
+  for (const auto& [op, count] : ops) operators += count;
+  std::cout << "supported: " << operators << (operators == 1 ? " node, " : " nodes, ") << weights / 1e6
+            << " MB of weights";
   if (is_static) std::cout << ", " << flops / 1e9 << " GFLOP";
   std::cout << "\n";
   for (const auto& text : json["inputs"]) std::cout << "input  " << text.get<std::string>() << "\n";

@@ -1,11 +1,13 @@
-// Winograd tiles and the choice of them.
+// Winograd tiles and the choice of them; weights that are too small to count.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "graph/interpret.h"
 #include "graph/ops/winograd.h"
 #include "graph/passes/choose_algorithm.h"
+#include "graph/passes/flush_subnormals.h"
 
 namespace tensmith::graph {
 namespace {
@@ -116,6 +118,30 @@ TEST(ChooseAlgorithm, WeighsWeightsAgainstWork) {
   const ConvSize wide{1, 64, 64, 56, 56, 4};
   EXPECT_LT(winograd_cycles(wide, 4, target), direct_cycles(wide, target) / 1.5);
   EXPECT_LT(winograd_cycles(wide, 4, target), winograd_cycles(wide, 2, target));
+}
+
+/// What the pass makes of weights [2, 2] that a product reads.
+std::vector<double> flushed(const std::vector<double>& weights) {
+  Graph graph;
+  GraphEditor edit(graph);
+  const Value x = edit.add_input("x", static_type(kFloat32, {1, 2}));
+  const Value w = edit.add_constant(Constant::from_floats(kFloat32, {2, 2}, weights), "w");
+  const NodeId product = edit.add("MatMul", {x, w}, {}, "product");
+  edit.set_outputs({{product, 0}}, {"y"});
+  flush_subnormals(edit, {});
+  EXPECT_TRUE(verify(graph).ok());
+  const Constant* constant = graph.constant(graph.node(product).inputs[1]);
+  std::vector<double> values;
+  for (int64_t k = 0; k < constant->num_elements(); ++k) values.push_back(constant->float_at(k));
+  return values;
+}
+
+TEST(FlushSubnormals, KeepsWhatCounts) {
+  EXPECT_EQ(flushed({1, 1e-39, -1e-40, 2e-38}), (std::vector<double>{1, 0, -0.0, static_cast<float>(2e-38)}));
+  EXPECT_TRUE(std::signbit(flushed({1, 1e-39, -1e-40, 2e-38})[2]));
+  const std::vector<double> tiny{1e-39, 0, -1e-40, 1e-35};
+  const std::vector<double> kept = flushed(tiny);
+  for (size_t k = 0; k < tiny.size(); ++k) EXPECT_EQ(kept[k], static_cast<float>(tiny[k])) << "nothing large beside it";
 }
 
 }  // namespace
