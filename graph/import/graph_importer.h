@@ -20,6 +20,7 @@ struct ImportSession {
   std::set<std::string> used_dims;                                            ///< keys of options.dims that were met
   std::set<std::string> used_constants;                                       ///< the same of options.constants
   std::unordered_map<const FlatGraph*, std::vector<std::string>> free_names;  ///< cache
+  int64_t unrolled_nodes;  ///< what is left of ImportLimits::unrolled_nodes; attempts that fail cost too
 };
 
 /// Names that a subgraph reads but does not define, in order of first appearance. Cost: linear in the nodes, by the

@@ -10,16 +10,49 @@ namespace tensmith::graph {
 
 namespace {
 
-/// Nodes that the turns of one loop may become; beyond, compiling costs more than a loop at run time would.
+/// Nodes that the turns of one loop may become; beyond, compiling costs more than a loop at run time would. All loops
+/// of the model share ImportLimits::unrolled_nodes.
 constexpr int64_t kMostUnrolledNodes = 20'000;
 
-/// Builds the nodes around the turns.
+/// Nodes of a graph and of the graphs in it, which are copied with it.
+int64_t total_nodes(const Graph& graph) {
+  int64_t total = 0;
+  for (NodeId id : graph.topological_order()) {
+    ++total;
+    for (const auto& [name, value] : graph.node(id).attrs.all())
+      if (const auto* inner = std::get_if<std::shared_ptr<Graph>>(&value); inner && *inner)
+        total += total_nodes(**inner);
+  }
+  return total;
+}
+
+/// Builds the nodes around the turns. What it has built goes away with it unless it is kept.
 class Unroller {
  public:
-  Unroller(GraphEditor& edit, const NodeForm& form, const Graph& body) : edit_(edit), form_(form), body_(body) {}
+  /// `budget`: nodes that may still be made; what is made is taken from it, kept or not, so that attempts that fail
+  /// cannot be repeated without end.
+  Unroller(GraphEditor& edit, const NodeForm& form, const Graph& body, int64_t& budget)
+      : edit_(edit),
+        form_(form),
+        body_(body),
+        budget_(budget),
+        most_(std::min(budget, kMostUnrolledNodes)),
+        a_turn_(std::max<int64_t>(total_nodes(body), 1)),
+        first_(edit.graph().end_id()) {}
+  Unroller(const Unroller&) = delete;
+  Unroller& operator=(const Unroller&) = delete;
+  ~Unroller() {
+    budget_ -= std::max<int64_t>(edit_.graph().end_id() - first_, turns_ * a_turn_);
+    // Later nodes read only earlier ones, and nothing but these reads them.
+    for (NodeId id = edit_.graph().end_id() - 1; !kept_ && id >= first_; --id)
+      if (edit_.graph().alive(id)) edit_.erase(id);
+  }
 
-  bool affordable(int64_t turns) const {
-    return turns * static_cast<int64_t>(std::max<size_t>(body_.num_nodes(), 1)) <= kMostUnrolledNodes;
+  bool affordable(int64_t turns) const { return turns <= most_ / a_turn_; }
+  /// The values have become the outputs of the loop.
+  std::vector<Value> keep(std::vector<Value> outputs) {
+    kept_ = true;
+    return outputs;
   }
   Value input(size_t k) const { return k < form_.inputs.size() ? form_.inputs[k] : Value{}; }
   const TensorType& type(Value v) const { return edit_.graph().type(v); }
@@ -47,6 +80,7 @@ class Unroller {
   }
   /// One turn; the values read from the surrounding graph come last.
   std::vector<Value> turn(std::vector<Value> formals, size_t captures, int64_t number) {
+    ++turns_;
     formals.insert(formals.end(), form_.inputs.end() - static_cast<std::ptrdiff_t>(captures), form_.inputs.end());
     return inline_graph(edit_, body_, formals, form_.name + "." + std::to_string(number));
   }
@@ -55,7 +89,12 @@ class Unroller {
   GraphEditor& edit_;
   const NodeForm& form_;
   const Graph& body_;
+  int64_t& budget_;
+  const int64_t most_, a_turn_;
+  const NodeId first_;
+  int64_t turns_ = 0;
   int made_ = 0;
+  bool kept_ = false;
 };
 
 int64_t entry(const std::vector<int64_t>& list, size_t k) { return k < list.size() ? list[k] : 0; }
@@ -69,8 +108,8 @@ std::optional<int64_t> known_number(const Graph& graph, Value value) {
 
 /// The outputs of a Loop: what it carries, then the stacked results. Nothing when a turn or the end is not known.
 std::optional<std::vector<Value>> unroll_loop(GraphEditor& edit, const NodeForm& form, const Graph& body,
-                                              size_t captures) {
-  Unroller build(edit, form, body);
+                                              size_t captures, int64_t& budget) {
+  Unroller build(edit, form, body, budget);
   const size_t carried = form.inputs.size() - captures < 2 ? 0 : form.inputs.size() - captures - 2;
   const std::optional<int64_t> count = known_number(edit.graph(), build.input(0));
   const std::optional<int64_t> start = known_number(edit.graph(), build.input(1));
@@ -100,13 +139,13 @@ std::optional<std::vector<Value>> unroll_loop(GraphEditor& edit, const NodeForm&
       if (!same_type(build.type(slice), build.type(slices[0]))) return std::nullopt;
     state.push_back(build.stack(slices, 0));
   }
-  return state;
+  return build.keep(std::move(state));
 }
 
 /// The outputs of a Scan: the states, then the stacked results.
 std::optional<std::vector<Value>> unroll_scan(GraphEditor& edit, const NodeForm& form, const Graph& body,
-                                              size_t captures) {
-  Unroller build(edit, form, body);
+                                              size_t captures, int64_t& budget) {
+  Unroller build(edit, form, body, budget);
   const size_t given = form.inputs.size() - captures;
   const auto scans = static_cast<size_t>(std::max<int64_t>(form.attrs.get_int("num_scan_inputs", 0), 0));
   if (scans == 0 || scans > given || body.outputs.size() < given - scans) return std::nullopt;
@@ -151,7 +190,7 @@ std::optional<std::vector<Value>> unroll_scan(GraphEditor& edit, const NodeForm&
     if (axis < 0 || axis >= rank) return std::nullopt;
     state.push_back(build.stack(results[r], axis));
   }
-  return state;
+  return build.keep(std::move(state));
 }
 
 }  // namespace
@@ -163,8 +202,8 @@ bool GraphImporter::import_unrolled(const FlatNode& node, NodeForm& form) {
   if (!body) return false;
   const auto captures = static_cast<size_t>(form.attrs.get_int("captures", 0));
   if (body->inputs.size() != form.inputs.size() || (form.op == "Loop" && body->outputs.empty())) return false;
-  const auto outputs =
-      form.op == "Loop" ? unroll_loop(editor_, form, *body, captures) : unroll_scan(editor_, form, *body, captures);
+  const auto unroll = form.op == "Loop" ? unroll_loop : unroll_scan;
+  const auto outputs = unroll(editor_, form, *body, captures, session_.unrolled_nodes);
   if (!outputs) return false;
   finish(node, *outputs);
   return true;

@@ -37,6 +37,13 @@ std::vector<TensorType> GraphImporter::formal_types(const FlatNode& node, const 
   };
   const int count = body.proto->input_size();
   const std::string& op = node.proto->op_type();
+  // What a turn works on must be there; only the count and the condition of a Loop may be left out.
+  const bool loop = op == "Loop" || (op == "Scan" && form.opset >= 9);
+  for (int k = op == "Loop" ? 2 : 0; loop && k < count; ++k)
+    TS_USER_CHECK(static_cast<size_t>(k) < form.inputs.size() && form.inputs[static_cast<size_t>(k)].given(),
+                  "bad-arity")
+        << describe(*node.proto) << ": input " << k << ": expected a value for input '" << body.proto->input(k).name()
+        << "' of the body, got none; correct the model";
   if (op == "Loop") {
     // Iteration number, condition, then what the loop carries.
     for (int k = 0; k < count; ++k)
@@ -45,6 +52,9 @@ std::vector<TensorType> GraphImporter::formal_types(const FlatNode& node, const 
                                : type_of(static_cast<size_t>(k)));
   } else if (op == "Scan") {
     const int64_t scans = form.attrs.get_int("num_scan_inputs", 0);
+    TS_USER_CHECK(scans >= 0 && scans <= count, "bad-attribute")
+        << describe(*node.proto) << ": attribute num_scan_inputs: expected 0 to " << count
+        << ", the inputs of the body, got " << scans << "; correct the model";
     const std::vector<int64_t> axes = form.attrs.get_ints("scan_input_axes");
     for (int k = 0; k < count; ++k) {
       TensorType type = type_of(static_cast<size_t>(k));

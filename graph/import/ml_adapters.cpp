@@ -41,13 +41,17 @@ void array_feature_extractor(Adapting& c) {
   c.outputs = {c.type(c.input(0)).rank() == 1 ? c.node("Unsqueeze", {picked, c.ints({0})}) : picked};
 }
 
-/// Rows divided by their largest magnitude, sum or length; rows of zeros stay.
+/// Rows divided by their largest element, their sum of magnitudes or their length; rows whose divisor is 0 stay. The
+/// largest element is taken with its sign, as ONNX Runtime does: a row of negative numbers becomes positive.
 void normalizer(Adapting& c) {
   const std::string norm = c.form.attrs.get_string("norm", "MAX");
+  if (norm != "MAX" && norm != "L1" && norm != "L2")
+    throw Refused{"unsupported-attribute", "attribute norm: expected MAX, L1 or L2, got '" + norm + "'",
+                  "correct the model"};
   const Value x = as_float(c, c.input(0)), last = c.ints({-1});
   const Value size = norm == "L1"   ? c.node("ReduceL1", {x, last})
                      : norm == "L2" ? c.node("ReduceL2", {x, last})
-                                    : c.node("ReduceMax", {norm == "MAX" ? x : Value{}, last});
+                                    : c.node("ReduceMax", {x, last});
   const Value zero = c.scalar(0, kFloat32), one = c.scalar(1, kFloat32);
   c.outputs = {c.node("Div", {x, c.node("Where", {c.node("Equal", {size, zero}), one, size})})};
 }

@@ -183,13 +183,14 @@ void place_operand(Adapting& c) {
   const int64_t axis = c.form.attrs.get_int("axis", a.rank() - b.rank());
   c.form.attrs.erase("broadcast");
   c.form.attrs.erase("axis");
-  const int64_t behind = a.rank() - axis - b.rank();
-  if (!broadcast || behind == 0 || b.rank() == 0) return;
-  if (axis < 0 || behind < 0)
+  if (!broadcast || b.rank() == 0) return;
+  if (axis < 0 || axis > a.rank() - b.rank())
     throw Refused{"axis-out-of-range",
                   "attribute axis: expected a place for " + to_string(b) + " in " + to_string(a) + ", got " +
                       std::to_string(axis),
                   "correct the model"};
+  const int64_t behind = a.rank() - b.rank() - axis;
+  if (behind == 0) return;
   std::vector<int64_t> ones;
   for (int64_t k = 0; k < behind; ++k) ones.push_back(b.rank() + k);
   c.set_input(1, c.node("Unsqueeze", {c.input(1), c.ints(ones)}));

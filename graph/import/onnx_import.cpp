@@ -145,7 +145,7 @@ ImportResult import_bytes(const void* data, size_t size, const std::string& wher
   result.info = model_info(model);
   check_model(model, where, result);
   const FlatModel flat = flatten(model, options.limits);
-  ImportSession session{options, ExternalData(folder), result, {}, {}, {}};
+  ImportSession session{options, ExternalData(folder), result, {}, {}, {}, options.limits.unrolled_nodes};
   result.graph.name = model.graph().name();
   GraphImporter(session, flat.graph, result.graph, nullptr).run_main();
   check_dims(options, session.used_dims, result.graph);

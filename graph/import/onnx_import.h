@@ -20,6 +20,7 @@ struct ImportLimits {
   int64_t tensor_bytes = int64_t{64} << 30;  ///< of one tensor
   int64_t nodes = 1'000'000;                 ///< after inlining of functions
   int nesting = 64;                          ///< of subgraphs, and of function calls
+  int64_t unrolled_nodes = 50'000;           ///< that all loops of the model together may become
 };
 
 /// How a model is imported.

@@ -31,6 +31,16 @@ std::vector<RefTensor> run(const OnnxBuilder& builder, std::vector<RefTensor> in
   return outputs ? *outputs : std::vector<RefTensor>{};
 }
 
+/// The id of the UserError that import throws, or nothing.
+std::string import_error(const OnnxBuilder& builder) {
+  try {
+    builder.import_model();
+  } catch (const UserError& error) {
+    return error.id();
+  }
+  return "";
+}
+
 void declare(onnx::ValueInfoProto& info, const std::string& name, int dtype, const Ints& shape) {
   OnnxBuilder::set_type(info, name, dtype, shape);
 }
@@ -97,6 +107,72 @@ TEST(ImportLoops, EndlessAndUnknownLoopsAreRefused) {
     const ImportResult result = b.import_model();
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.unsupported.rows[0].id, "unsupported-control-flow") << to_string(result.unsupported);
+  }
+}
+
+/// Loops of `turns` turns behind one another.
+OnnxBuilder chain_of_loops(int loops, int64_t turns) {
+  OnnxBuilder b(16);
+  b.input("x0", {2});
+  b.input("step", {2});
+  b.ints("count", {}, {turns});
+  for (int k = 0; k < loops; ++k)
+    set_body(b.node("Loop", {"count", "", "x" + std::to_string(k)}, {"x" + std::to_string(k + 1), ""}),
+             counting_body(1'000'000));
+  b.output("x" + std::to_string(loops));
+  return b;
+}
+
+TEST(ImportLoops, AllLoopsOfAModelShareOneBudget) {
+  ImportOptions options;
+  options.limits.unrolled_nodes = 300;
+  EXPECT_TRUE(chain_of_loops(3, 5).import_model(options).ok());
+  const ImportResult result = chain_of_loops(40, 5).import_model(options);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.unsupported.rows[0].id, "unsupported-control-flow");
+  EXPECT_LT(result.graph.num_nodes(), 500);
+  // By default, a file of many long loops does not become millions of nodes either.
+  const ImportResult many = chain_of_loops(200, 1'000).import_model();
+  EXPECT_FALSE(many.ok());
+  EXPECT_LT(many.graph.num_nodes(), 60'000);
+}
+
+TEST(ImportLoops, UnrollingThatFailsLeavesNoNodes) {
+  OnnxBuilder b(16);
+  b.input("x", {2});
+  b.input("step", {2});
+  set_body(b.node("Loop", {"", "", "x"}, {"last", "rows"}), counting_body(1'000'000'000));
+  b.output("last");
+  const ImportResult result = b.import_model();
+  ASSERT_FALSE(result.ok());
+  EXPECT_LT(result.graph.num_nodes(), 10);
+}
+
+TEST(ImportLoops, WhatATurnWorksOnMustBeGiven) {
+  OnnxBuilder loop(16);
+  loop.input("step", {2});
+  loop.ints("count", {}, {3});
+  set_body(loop.node("Loop", {"count", "", ""}, {"last", "rows"}), counting_body(100));
+  loop.output("last");
+  EXPECT_EQ(import_error(loop), "bad-arity");
+
+  for (const auto& [inputs, scans, id] : {std::tuple{std::vector<std::string>{"x", ""}, int64_t{1}, "bad-arity"},
+                                          {{"", "x"}, int64_t{1}, "bad-arity"},
+                                          {{"x"}, int64_t{1}, "bad-arity"},
+                                          {{"x", "x"}, INT64_MIN, "bad-attribute"},
+                                          {{"x", "x"}, INT64_MAX, "bad-attribute"}}) {
+    OnnxBuilder b(16);
+    b.input("x", {2});
+    onnx::GraphProto body;
+    body.set_name("body");
+    for (const char* name : {"s", "e"}) declare(*body.add_input(), name, onnx::TensorProto::FLOAT, {2});
+    OnnxBuilder::add_node(body, "Identity", {"s"}, {"out"});
+    body.add_output()->set_name("out");
+    auto& scan = b.node("Scan", inputs, {"total"});
+    set_body(scan, body);
+    set(scan, "num_scan_inputs", scans);
+    b.output("total");
+    EXPECT_EQ(import_error(b), id) << scans;
   }
 }
 

@@ -139,6 +139,55 @@ TEST(ImportVersions, ClassicalOperators) {
   EXPECT_NEAR(out[3].f[3], 3.0 / 12, 1e-6);
 }
 
+/// What ONNX Runtime 1.32 gives for these rows.
+TEST(ImportVersions, NormalizerKeepsTheSignOfTheLargestElement) {
+  const std::vector<double> rows{1, -4, 2, -1, -4, -2, 0, 0, 0, -3, 4, 0, -3, 0, -1};
+  const std::vector<std::pair<std::string, std::vector<double>>> expected{
+      {"MAX", {0.5, -2, 1, 1, 4, 2, 0, 0, 0, -0.75, 1, 0, -3, 0, -1}},
+      {"L1",
+       {1.0 / 7, -4.0 / 7, 2.0 / 7, -1.0 / 7, -4.0 / 7, -2.0 / 7, 0, 0, 0, -3.0 / 7, 4.0 / 7, 0, -0.75, 0, -0.25}},
+      {"L2",
+       {0.2182179, -0.8728716, 0.4364358, -0.2182179, -0.8728716, -0.4364358, 0, 0, 0, -0.6, 0.8, 0, -0.9486833, 0,
+        -0.3162278}}};
+  for (const auto& [norm, wanted] : expected) {
+    OnnxBuilder b(15);
+    b.import("ai.onnx.ml", 3);
+    b.input("x", {5, 3});
+    set(b.node("Normalizer", {"x"}, {"y"}, "ai.onnx.ml"), "norm", norm);
+    b.output("y");
+    RefTensor x = make_ref_tensor(kFloat32, {5, 3});
+    x.f = rows;
+    const auto out = run(b, {x});
+    ASSERT_EQ(out.size(), 1u);
+    for (size_t k = 0; k < rows.size(); ++k) EXPECT_NEAR(out[0].f[k], wanted[k], 1e-6) << norm << " " << k;
+  }
+}
+
+TEST(ImportVersions, NormalizerOfAnotherNormIsRefusedByName) {
+  OnnxBuilder b(15);
+  b.import("ai.onnx.ml", 3);
+  b.input("x", {2, 3});
+  set(b.node("Normalizer", {"x"}, {"y"}, "ai.onnx.ml"), "norm", std::string("L3"));
+  b.output("y");
+  const ImportResult result = b.import_model();
+  ASSERT_EQ(result.unsupported.rows.size(), 1u);
+  EXPECT_EQ(result.unsupported.rows[0].id, "unsupported-attribute");
+  EXPECT_NE(to_string(result.unsupported).find("L3"), std::string::npos);
+}
+
+TEST(ImportVersions, PlacesOfTheSecondOperandOutOfRangeAreRefused) {
+  for (const int64_t axis : {INT64_MIN, int64_t{-1}, int64_t{3}, INT64_MAX}) {
+    OnnxBuilder b(6);
+    b.input("a", {2, 3, 4});
+    b.input("b", {3});
+    set(set(b.node("Add", {"a", "b"}, {"y"}), "broadcast", int64_t{1}), "axis", axis);
+    b.output("y");
+    const ImportResult result = b.import_model();
+    ASSERT_EQ(result.unsupported.rows.size(), 1u) << axis;
+    EXPECT_EQ(result.unsupported.rows[0].id, "axis-out-of-range") << axis;
+  }
+}
+
 TEST(ImportVersions, LstmWithWeightsInEightBits) {
   OnnxBuilder b(15);
   b.import("com.microsoft", 1);
