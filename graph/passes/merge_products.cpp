@@ -80,6 +80,12 @@ Constant flat(const Constant& c) { return c.with_shape({c.num_elements()}); }
 
 bool merge(Rewriter& r, Value x, const std::vector<Product>& parts) {
   const bool conv = parts[0].node->op->name == "Conv";
+  const NodeId before = r.graph.end_id();
+  // What was added for nothing goes away again, readers first.
+  const auto give_up = [&] {
+    for (NodeId made = r.graph.end_id() - 1; made >= before; --made) r.erase_unused(made);
+    return false;
+  };
   const Node& first = *parts[0].node;
   std::vector<const Constant*> weights, biases;
   std::vector<Constant> rows;
@@ -99,14 +105,14 @@ bool merge(Rewriter& r, Value x, const std::vector<Product>& parts) {
                          AttrMap(first.attrs))
                  : r.add(first, "MatMul", {x, w});
   if (!conv && b.given() && y.given()) y = r.add(first, "Add", {y, b});
-  if (!y.given()) return false;
+  if (!y.given()) return give_up();
   AttrMap attrs;
   attrs.set("axis", int64_t{conv ? 1 : r.type(y).rank() - 1});
   const auto split = r.edit.try_add(*find_op("Split"), {y, r.add_ints(first, sizes)}, attrs, first.name + ".parts",
                                     static_cast<int>(parts.size()));
-  if (!split) return false;
+  if (!split) return give_up();
   for (size_t k = 0; k < parts.size(); ++k)
-    if (!same_type(r.type({*split, static_cast<int>(k)}), r.type(parts[k].result()))) return false;
+    if (!same_type(r.type({*split, static_cast<int>(k)}), r.type(parts[k].result()))) return give_up();
   for (size_t k = 0; k < parts.size(); ++k) {
     const NodeId old = parts[k].result().node;
     r.edit.replace_uses({old, 0}, {*split, static_cast<int>(k)});

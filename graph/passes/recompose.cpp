@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "graph/passes/recompose_parts.h"
+#include "graph/passes/written_number.h"
 
 namespace tensmith::graph {
 
@@ -15,8 +16,6 @@ AttrMap one_attr(const char* name, AttrValue value) {
   return attrs;
 }
 
-bool about(double a, double b) { return std::fabs(a - b) <= 1e-3 * std::fabs(b); }
-
 /// `Add(x, number)`: the other operand.
 std::optional<Value> plus(const Rewriter& r, Value v, double number) {
   const Node* add = r.producer(v, "Add");
@@ -25,16 +24,17 @@ std::optional<Value> plus(const Rewriter& r, Value v, double number) {
 
 /// Whether v is x * number, as a product or (for its inverse) a quotient.
 bool is_multiple(const Rewriter& r, Value v, Value x, double number) {
-  if (v == x) return about(1, number);
+  if (v == x) return number == 1;
   const Factors factors = factors_of(r, v);
-  return factors.others == std::vector<Value>{x} && about(factors.number, number);
+  return factors.others == std::vector<Value>{x} && is_written_as(factors.number, number, r.type(x).dtype);
 }
 
 /// 0.5 x (1 + erf(x / sqrt 2)) and 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), whose factors may stand in any
 /// order.
 bool gelu(Rewriter& r, const Node& n) {
+  const DType dtype = n.types[0].dtype;
   const Factors factors = factors_of(r, {n.id, 0});
-  if (factors.others.size() != 2 || !about(factors.number, 0.5)) return false;
+  if (factors.others.size() != 2 || !is_written_as(factors.number, 0.5, dtype)) return false;
   for (size_t k = 0; k < 2; ++k) {
     const Value x = factors.others[k];
     const auto inner = plus(r, factors.others[1 - k], 1);
@@ -44,12 +44,12 @@ bool gelu(Rewriter& r, const Node& n) {
     const Node* tanh = r.producer(*inner, "Tanh");
     if (!tanh) continue;
     const Factors argument = factors_of(r, tanh->inputs[0]);
-    if (argument.others.size() != 1 || !about(argument.number, std::sqrt(2 / M_PI))) continue;
+    if (argument.others.size() != 1 || !is_written_as(argument.number, std::sqrt(2 / M_PI), dtype)) continue;
     const Node* sum = r.producer(argument.others[0], "Add");
     if (!sum) continue;
     const Value cubic = sum->inputs[0] == x ? sum->inputs[1] : sum->inputs[1] == x ? sum->inputs[0] : Value{};
     const Factors cube = factors_of(r, cubic);
-    if (about(cube.number, 0.044715) && cube.others == std::vector<Value>(3, x))
+    if (is_written_as(cube.number, 0.044715, dtype) && cube.others == std::vector<Value>(3, x))
       return r.replace(n, r.add(n, "Gelu", {x}, one_attr("approximate", std::string("tanh"))));
   }
   return false;
@@ -86,10 +86,10 @@ bool hard_swish(Rewriter& r, const Node& n) {
     const Value x = factors.others[k], gate = factors.others[1 - k];
     const Node* hard = r.producer(gate, "HardSigmoid");
     const bool by_operator = hard && hard->inputs[0] == x && factors.number == 1 &&
-                             about(hard->attrs.get_float("alpha", 0.2), 1.0 / 6) &&
-                             about(hard->attrs.get_float("beta", 0.5), 0.5);
+                             is_written_as(hard->attrs.get_float("alpha", 0.2), 1.0 / 6, kFloat32) &&
+                             is_written_as(hard->attrs.get_float("beta", 0.5), 0.5, kFloat32);
     const auto clipped = clipped_to_six(r, gate);
-    if (by_operator || (clipped && *clipped == x && about(factors.number, 1.0 / 6)))
+    if (by_operator || (clipped && *clipped == x && is_written_as(factors.number, 1.0 / 6, n.types[0].dtype)))
       return r.replace(n, r.add(n, "HardSwish", {x}));
   }
   return false;
@@ -98,7 +98,7 @@ bool hard_swish(Rewriter& r, const Node& n) {
 /// Clip(x + 3, 0, 6) / 6
 bool hard_sigmoid(Rewriter& r, const Node& n) {
   const Factors factors = factors_of(r, {n.id, 0});
-  if (factors.others.size() != 1 || !about(factors.number, 1.0 / 6)) return false;
+  if (factors.others.size() != 1 || !is_written_as(factors.number, 1.0 / 6, n.types[0].dtype)) return false;
   const auto x = clipped_to_six(r, factors.others[0]);
   if (!x) return false;
   AttrMap attrs = one_attr("alpha", 1.0 / 6);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <unordered_map>
+
+#include "graph/passes/written_number.h"
 
 namespace tensmith::graph {
 
@@ -31,7 +32,7 @@ bool Rewriter::is_number(Value v, double wanted) const {
 
 bool Rewriter::is_about(Value v, double wanted) const {
   const auto found = number(v);
-  return found && std::fabs(*found - wanted) <= 1e-3 * std::fabs(wanted);
+  return found && is_written_as(*found, wanted, type(v).dtype);
 }
 
 std::optional<std::vector<int64_t>> Rewriter::ints(Value v) const {

@@ -35,7 +35,7 @@ class Rewriter {
   /// The number that all elements of a constant are, if they are.
   std::optional<double> number(Value v) const;
   bool is_number(Value v, double number) const;
-  /// The same within a relative 1e-3, for numbers such as sqrt(2) that exporters round.
+  /// The same for a number such as sqrt(2) that exporters round, see is_written_as.
   bool is_about(Value v, double number) const;
   /// The elements of a constant integer tensor.
   std::optional<std::vector<int64_t>> ints(Value v) const;

@@ -13,6 +13,7 @@
 #include "graph/passes/fold_batch_norm.h"
 #include "graph/passes/merge_products.h"
 #include "graph/passes/recompose.h"
+#include "graph/passes/written_number.h"
 #include "runtime/base/files.h"
 
 namespace tensmith::graph {
@@ -132,6 +133,43 @@ TEST(PassRules, FoldBatchNorm) { check(fold_batch_norm_rules(), "fold_batch_norm
 TEST(PassRules, CancelTransposeReshape) { check(cancel_transpose_reshape_rules(), "cancel_transpose_reshape"); }
 TEST(PassRules, Recompose) { check(recompose_rules(), "recompose"); }
 TEST(PassRules, FoldScale) { check(fold_scale_rules(), "fold_scale"); }
+
+TEST(WrittenNumber, IsTheExactOneOrAUsualRoundingOfIt) {
+  const double root = std::sqrt(2.0), factor = std::sqrt(2 / M_PI);
+  for (const auto& [value, exact] : std::vector<std::pair<double, double>>{{1.4142135f, root},
+                                                                           {1.41421356, root},
+                                                                           {1.41421f, root},
+                                                                           {1.4142f, root},
+                                                                           {1 / 1.4142f, 1 / root},
+                                                                           {0.70710677f, 1 / root},
+                                                                           {0.7071f, 1 / root},
+                                                                           {0.7978846f, factor},
+                                                                           {0.7978845608, factor},
+                                                                           {0.79788f, factor},
+                                                                           {0.044715f, 0.044715},
+                                                                           {0.1666667f, 1.0 / 6},
+                                                                           {0.16666667f, 1.0 / 6},
+                                                                           {1 / 6.0, 1.0 / 6},
+                                                                           {0.5, 0.5},
+                                                                           {-1.4142f, -root}})
+    EXPECT_TRUE(is_written_as(value, exact, kFloat32)) << value;
+  for (const auto& [value, exact] : std::vector<std::pair<double, double>>{{1.4135f, root},
+                                                                           {1.4143f, root},
+                                                                           {1.41422f, root},
+                                                                           {1.414f, root},
+                                                                           {1.4142123f, root},
+                                                                           {0.7072f, 1 / root},
+                                                                           {0.798f, factor},
+                                                                           {0.0447f, 0.044715},
+                                                                           {0.1665f, 1.0 / 6},
+                                                                           {0.5001f, 0.5},
+                                                                           {1.0005f, 1},
+                                                                           {0, root}})
+    EXPECT_FALSE(is_written_as(value, exact, kFloat32)) << value;
+  EXPECT_TRUE(is_written_as(1.4140625, root, kFloat16));  // the nearest number of that type
+  EXPECT_FALSE(is_written_as(1.4140625, root, kFloat32));
+  EXPECT_FALSE(is_written_as(1.4111328, root, kFloat16));
+}
 
 /// A graph before and after the pass over all products; both compute the same.
 void check_merge(const std::string& before, const std::string& after) {
