@@ -45,6 +45,9 @@ Result<TransposeShape> resolve(const AttrMap& attrs, const TensorType& x, const 
     if (!size)
       return refuse("dynamic-shape") << "input W: expected spatial dims known at compile time, got "
                                      << shape_text(w.shape);
+    if (*size > INT32_MAX)
+      return refuse("shape-mismatch") << "input W: expected spatial dims of up to " << INT32_MAX << ", got shape "
+                                      << shape_text(w.shape);
     shape.kernel.push_back(*size);
   }
   if (const std::vector<int64_t> given = attrs.get_ints("kernel_shape"); !given.empty() && given != shape.kernel)
@@ -60,7 +63,8 @@ Result<TransposeShape> resolve(const AttrMap& attrs, const TensorType& x, const 
            << "input W: expected " << dim_to_string(x.shape[1]) << " input channels as X, got shape "
            << shape_text(w.shape);
   const auto channels = known(w.shape[0]);
-  if (shape.group < 1 || (shape.group > 1 && !channels) || (channels && *channels % shape.group != 0))
+  if (shape.group < 1 || shape.group > INT32_MAX || (shape.group > 1 && !channels) ||
+      (channels && *channels % shape.group != 0))
     return refuse("bad-attribute") << "attribute group: expected a divisor of " << dim_to_string(w.shape[0])
                                    << " channels, got " << shape.group;
   shape.out = {x.shape[0], w.shape[1] * Expr(shape.group)};

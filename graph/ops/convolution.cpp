@@ -23,7 +23,8 @@ Result<ConvShape> resolve_conv(const AttrMap& attrs, const TensorType& x, const 
                                      << shape_text(w.shape);
     kernel.push_back(*size);
   }
-  if (conv.group < 1) return refuse("bad-attribute") << "attribute group: expected 1 or more, got " << conv.group;
+  if (conv.group < 1 || conv.group > INT32_MAX)
+    return refuse("bad-attribute") << "attribute group: expected 1 to " << INT32_MAX << ", got " << conv.group;
   const auto outs = known(w.shape[0]), per_group = known(w.shape[1]);
   if (conv.group > 1 && (!outs || !per_group))
     return refuse("dynamic-shape") << "input W: expected channels known at compile time for a grouped convolution, got "

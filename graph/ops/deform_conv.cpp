@@ -25,9 +25,12 @@ Result<DeformShape> resolve(const AttrMap& attrs, const TensorType& x, const Ten
   DeformShape shape{*conv, attrs.get_int("offset_group", 1)};
   const auto channels = known(x.shape[1]);
   if (!channels) return refuse("dynamic-shape") << "input X: expected a fixed number of channels, got " << to_string(x);
-  if (shape.offset_groups < 1 || *channels % shape.offset_groups != 0)
+  if (shape.offset_groups < 1 || shape.offset_groups > INT32_MAX || *channels % shape.offset_groups != 0)
     return refuse("bad-attribute") << "attribute offset_group: expected a divisor of " << *channels << ", got "
                                    << shape.offset_groups;
+  if (shape.taps() > INT32_MAX)
+    return refuse("shape-mismatch") << "input W: expected a kernel of up to " << INT32_MAX << " elements, got shape "
+                                    << shape_text(w.shape);
   return shape;
 }
 

@@ -27,10 +27,10 @@ OpDef eye_like() {
       .reference = [](ReferenceContext& ctx) -> Result<void> {
         const RefTensor& x = ctx.input(0);
         RefTensor& y = make_output(ctx, ctx.node.attrs.get_dtype("dtype", x.dtype), x.shape);
-        for (int64_t row = 0; row < x.shape[0]; ++row) {
-          const int64_t column = row + ctx.node.attrs.get_int("k", 0);
-          if (column >= 0 && column < x.shape[1]) y.set(row * x.shape[1] + column, 1);
-        }
+        const int64_t k = ctx.node.attrs.get_int("k", 0);
+        // A difference of positions fits; row + k need not.
+        for (int64_t row = 0; row < x.shape[0]; ++row)
+          if (k >= -row && k < x.shape[1] - row) y.set(row * x.shape[1] + row + k, 1);
         return {};
       },
       .samples =
@@ -41,6 +41,7 @@ OpDef eye_like() {
                .attrs = attrs({{"k", 2}, {"dtype", AttrValue(kFloat64)}})},
               {.name = "below", .inputs = {f32({4, 3})}, .attrs = attrs({{"k", -2}})},
               {.name = "outside", .inputs = {f32({2, 2})}, .attrs = attrs({{"k", 5}})},
+              {.name = "far_outside", .inputs = {f32({2, 2})}, .attrs = attrs({{"k", AttrValue(int64_t{INT64_MAX})}})},
               {.name = "vector", .inputs = {f32({3})}, .error_id = "rank-mismatch"},
           },
   };

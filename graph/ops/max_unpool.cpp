@@ -21,10 +21,14 @@ Result<std::vector<Dim>> unpooled_shape(const AttrMap& attrs, const std::vector<
                                     << " and " << pads.size();
   std::vector<Dim> shape{pooled[0], pooled[1]};
   for (size_t k = 0; k < rank; ++k) {
-    if (kernel[k] < 1 || strides[k] < 1)
-      return refuse("bad-attribute") << "attributes: expected kernel_shape and strides of 1 or more, got " << kernel[k]
-                                     << " and " << strides[k];
-    shape.push_back((pooled[2 + k] - 1) * strides[k] + (kernel[k] - pads[k] - pads[k + rank]));
+    constexpr int64_t kMost = INT32_MAX;
+    const int64_t front = pads[k], back = pads[k + rank];
+    if (kernel[k] < 1 || kernel[k] > kMost || strides[k] < 1 || strides[k] > kMost || front < 0 || front > kMost ||
+        back < 0 || back > kMost)
+      return refuse("bad-attribute") << "attributes: expected kernel_shape and strides from 1 and pads from 0 to "
+                                     << kMost << ", got " << kernel[k] << ", " << strides[k] << " and " << front << ", "
+                                     << back;
+    shape.push_back((pooled[2 + k] - 1) * strides[k] + (kernel[k] - front - back));
   }
   return shape;
 }
@@ -119,6 +123,10 @@ OpDef max_unpool() {
                .inputs = {f32({1, 1, 2, 2}), in(kInt64, {1, 1, 2, 2}, 0, 3)},
                .attrs = attrs({{"kernel_shape", ints({2})}}),
                .error_id = "shape-mismatch"},
+              {.name = "pad_out_of_range",
+               .inputs = {f32({1, 1, 2}), in(kInt64, {1, 1, 2}, 0, 1)},
+               .attrs = attrs({{"kernel_shape", ints({2})}, {"pads", ints({INT64_MIN, 0})}}),
+               .error_id = "bad-attribute"},
           },
   };
 }
