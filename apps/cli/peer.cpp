@@ -33,12 +33,22 @@ std::filesystem::path home() {
   return path;
 }
 
+bool has_package(const std::filesystem::path& environment, const char* name) {
+  std::error_code error;
+  for (const auto& python : std::filesystem::directory_iterator(environment / "lib", error))
+    if (std::filesystem::exists(python.path() / "site-packages" / name, error)) return true;
+  return false;
+}
+
 std::string python() {
   const char* set = std::getenv("TENSMITH_VENV");
   const std::filesystem::path path = set ? std::filesystem::path(set) : home() / "build/venv";
   const std::string program = (path / "bin/python").string();
   TS_USER_CHECK(std::filesystem::exists(program), "no-onnxruntime")
       << "onnxruntime: expected a Python environment at " << path.string()
+      << ", found none; run apps/setup/install onnxruntime";
+  TS_USER_CHECK(has_package(path, "onnxruntime"), "no-onnxruntime")
+      << "onnxruntime: expected the package in the Python environment at " << path.string()
       << ", found none; run apps/setup/install onnxruntime";
   return program;
 }
@@ -140,7 +150,10 @@ std::vector<HostTensor> onnxruntime_outputs(const std::string& model, const tens
   for (std::string& flag : input_flags(folder.path(), description, inputs)) command.push_back(std::move(flag));
   const int status = Child(command).wait();
   TS_USER_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "peer-failed")
-      << "onnxruntime: the reference run ended with status " << status << "; its message is above";
+      << "onnxruntime: the reference run ended with "
+      << (WIFEXITED(status) ? "exit code " + std::to_string(WEXITSTATUS(status))
+                            : "signal " + std::to_string(WTERMSIG(status)))
+      << "; its message is above";
   std::vector<HostTensor> outputs;
   for (int32_t k = 0; k < description.num_outputs; ++k)
     outputs.push_back(take(read_npy(folder.file("output_" + std::to_string(k) + ".npy"))));
