@@ -1,4 +1,6 @@
 // Stages whose storage lives on from one iteration of the loop that they are computed at to the next.
+#include <set>
+
 #include "schedule/lower/nest_builder.h"
 #include "tensor/equal_hash.h"
 
@@ -30,11 +32,23 @@ Stmt NestBuilder::with_frame(const NestInstance& in, int loop, const std::functi
 NestInstance NestBuilder::at_turn(const NestInstance& in, int loop, const Expr& turn) const {
   NestInstance other = in;
   other.value[loop] = turn;
-  const LoopRelation* made = stage(in.stage).maker_of(loop);
-  if (made && made->kind == LoopRelation::Kind::kSplit && made->outer == loop && made->tail == Tail::kPeel) {
-    other.decided.insert(made);
-    other.guarded.insert(made);
-    other.inner_extent.erase(made->inner);
+  // Whether a piece is the last one depends on the turn, also where the loop is itself a part of the one that was cut.
+  const std::vector<LoopRelation>& relations = stage(in.stage).relations;
+  std::set<int> moved{loop};
+  for (size_t before = 0; before != moved.size();) {
+    before = moved.size();
+    for (const LoopRelation& r : relations) {
+      if (r.kind == LoopRelation::Kind::kSplit && (moved.count(r.outer) || moved.count(r.inner))) moved.insert(r.whole);
+      if (r.kind == LoopRelation::Kind::kFuse && moved.count(r.whole)) moved.insert({r.outer, r.inner});
+    }
+  }
+  for (const int part : moved)
+    if (part != loop) other.value[part] = Expr();  // follows from the turn again
+  for (const LoopRelation& r : relations) {
+    if (r.kind != LoopRelation::Kind::kSplit || r.tail != Tail::kPeel || !moved.count(r.outer)) continue;
+    other.decided.insert(&r);
+    other.guarded.insert(&r);
+    other.inner_extent.erase(r.inner);
   }
   return other;
 }
@@ -98,8 +112,7 @@ void NestBuilder::allocate_rolling(const NestInstance& in, WindowFrame& frame, i
 }
 
 Region NestBuilder::fresh_part(const NestInstance& in, const WindowFrame& frame, int index, const Region& region) {
-  NestInstance before = in;
-  before.value[frame.loop] = short_form(in.value[frame.loop] - 1);
+  NestInstance before = at_turn(in, frame.loop, short_form(in.value[frame.loop] - 1));
   std::map<int, Region> known;
   const Region last = region_of(index, before, known);
   const size_t d = frame.moving.at(index);

@@ -26,6 +26,15 @@ SizedWorkload rows_workload(int64_t rows, int64_t columns, bool symbolic = false
   return {make_workload("rows", {x}, {c}), symbolic ? std::vector<int64_t>{rows} : std::vector<int64_t>{}};
 }
 
+// The window moves along a part of a loop whose last piece is shorter: neither the ring's length nor what is still
+// fresh may follow from that piece alone.
+TEST(RollingBufferTest, WindowsReachIntoShorterPieces) {
+  for (const int64_t rows : {31, 32, 33, 37})
+    expect_correct(rows_workload(rows, 3), {"split stage=C loop=i0 factor=5 outer=o inner=i tail=peel",
+                                            "split stage=C loop=o factor=8 outer=oo inner=oi tail=peel",
+                                            "compute_at stage=Q consumer=C at=oi", "rolling_buffer stage=Q"});
+}
+
 TEST(RollingBufferTest, RowsAreComputedOnce) {
   const std::vector<std::string> steps = {"compute_at stage=Q consumer=C at=i0", "compute_at stage=P consumer=C at=i0",
                                           "rolling_buffer stage=Q", "rolling_buffer stage=P"};
