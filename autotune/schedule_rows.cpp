@@ -8,7 +8,23 @@ namespace tensmith {
 
 namespace {
 
-/// The reduce axis along which the stage's operands are contiguous, or -1.
+/// The dimension of a constant operand that alone is indexed by `var`, where the constant may be laid out anew so that
+/// it is contiguous; -1 otherwise.
+int dim_to_move(const ScheduleState& state, const TensorAccess& access, const Var& var) {
+  const StageState& source = state.stages[access.producer];
+  if (!source.stage->is_constant || !source.layouts[0].dims().empty() ||
+      state.consumers_of(access.producer).size() != 1)
+    return -1;
+  int dim = -1;
+  for (size_t d = 0; d < access.indices.size(); ++d) {
+    if (!uses_var(access.indices[d], var)) continue;
+    if (dim >= 0 || !is_var(access.indices[d], var)) return -1;
+    dim = static_cast<int>(d);
+  }
+  return dim;
+}
+
+/// The reduce axis along which the stage's operands are contiguous, or can be made so, or -1.
 int contiguous_reduce_axis(const ScheduleDraft& draft, const StageNode& body) {
   int best = -1;
   int64_t best_extent = 0;
@@ -16,7 +32,8 @@ int contiguous_reduce_axis(const ScheduleDraft& draft, const StageNode& body) {
     bool contiguous = true;
     for (const TensorAccess& access : accesses_of(draft.schedule.state(), body)) {
       const auto stride = stride_of(draft.schedule.state(), access, body, body.reduce_axes[a].var);
-      contiguous = contiguous && stride && (*stride == 0 || *stride == 1);
+      contiguous = contiguous && ((stride && (*stride == 0 || *stride == 1)) ||
+                                  dim_to_move(draft.schedule.state(), access, body.reduce_axes[a].var) >= 0);
     }
     const int64_t extent = ScheduleDraft::size_of(body.reduce_axes[a].extent);
     if (contiguous && extent > best_extent) {
@@ -61,6 +78,22 @@ bool follow_axes(const ScheduleDraft& draft, const std::string& reader, const st
   return true;
 }
 
+/// Lays constant operands out so that they are contiguous along the reduce axis.
+void turn_constants(ScheduleDraft& draft, const StageNode& body, const Var& axis) {
+  std::map<std::string, std::string> layouts;
+  for (const TensorAccess& access : accesses_of(draft.schedule.state(), body)) {
+    const int dim = dim_to_move(draft.schedule.state(), access, axis);
+    const int last = static_cast<int>(access.indices.size()) - 1;
+    if (dim < 0 || dim == last) continue;
+    std::string& layout = layouts[draft.schedule.state().stages[access.producer].name];
+    layout.clear();
+    for (int d = 0; d <= last; ++d)
+      if (d != dim) layout += std::to_string(d) + ",";
+    layout += std::to_string(dim);
+  }
+  for (const auto& [constant, layout] : layouts) draft.schedule.transform_layout(constant, layout);
+}
+
 /// Lanes for a loop that is too short for a whole vector: as few as hold it.
 int lanes_within(int lanes, int64_t extent) {
   while (lanes / 2 >= extent && lanes > 4) lanes /= 2;
@@ -80,6 +113,7 @@ void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::s
   if (extent < kShortest) return;
   const int lanes = lanes_within(draft.lanes_for(body->outputs[0]->dtype), extent);
   if (lanes < kShortest) return;
+  turn_constants(draft, *body, body->reduce_axes[axis].var);
   const std::string loop = draft.stage(name).loops[draft.stage(name).reduce_loops[axis]].name;
   // Four vectors hide the latency of the accumulation, also those of several rows.
   const int64_t wanted = std::max<int64_t>(1, 4 / rows);

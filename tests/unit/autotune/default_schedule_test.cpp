@@ -194,6 +194,22 @@ INSTANTIATE_TEST_SUITE_P(Targets, DefaultSchedule,
                            return name + "_" + std::to_string(info.param.threads);
                          });
 
+// One output channel has no vectors of its own: the input channels of a place are what lanes run over.
+TEST_P(DefaultSchedule, OneOutputChannel) {
+  ScheduleRequest request;
+  request.target = target_of(GetParam().target);
+  request.threads = GetParam().threads;
+  const Layout last = Layout::permuted({0, 2, 3, 1});
+  request.input_layouts = {last, Layout()};
+  for (const ConvShape& shape : {ConvShape{1, 32, 6, 7, 1, 5, 1, 2}, ConvShape{1, 19, 5, 9, 1, 3, 2, 1}}) {
+    std::string why;
+    const Schedule schedule = default_schedule(conv_workload(shape), request, &why);
+    EXPECT_NE(why.find("lanes"), std::string::npos) << why;
+    const std::optional<std::string> wrong = difference(schedule, {});
+    EXPECT_FALSE(wrong.has_value()) << wrong.value_or("") << "\n" << schedule.to_string();
+  }
+}
+
 // A row of 75 KB between the stages of a softmax lies on the stack of the thread.
 TEST(DefaultSchedule, LongRowsOnTheStack) {
   ScheduleRequest request;
