@@ -1,7 +1,9 @@
 // Small things of runtime/base: switches, log rules, random numbers, shapes, halves, digests, files, JSON.
 #include <gtest/gtest.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cmath>
 #include <cstdlib>
@@ -78,7 +80,10 @@ TEST(Config, EnvironmentAndUnknownNames) {
   Result<Config> c = Config::from_environment();
   ASSERT_TRUE(c.ok());
   EXPECT_EQ(c->pass_limit, 7);
-  EXPECT_EQ(unknown_environment_names(), std::vector<std::string>{"TENSMITH_PAS_LIMIT"});
+  // Those of the scripts (TENSMITH_VENV ...) may be set as well.
+  const std::vector<std::string> unknown = unknown_environment_names();
+  EXPECT_EQ(std::count(unknown.begin(), unknown.end(), "TENSMITH_PAS_LIMIT"), 1);
+  EXPECT_EQ(std::count(unknown.begin(), unknown.end(), "TENSMITH_PASS_LIMIT"), 0);
   ::setenv("TENSMITH_PASS_LIMIT", "many", 1);
   EXPECT_NE(Config::from_environment().failure().message.find("TENSMITH_PASS_LIMIT"), std::string::npos);
   ::unsetenv("TENSMITH_PASS_LIMIT");
