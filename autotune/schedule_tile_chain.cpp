@@ -196,7 +196,7 @@ class Chain {
     // One share a thread, so that the pieces of a thread use the same memory one after the other.
     const int64_t pieces = (extents[depth] + piece - 1) / piece;
     const int64_t shares = std::min<int64_t>(draft_.threads, pieces);
-    const bool parallel = shares > 1 && chain_cycles_ > 0;
+    const bool parallel = shares > 1;
     if (parallel) {
       schedule.split(root_, at, (pieces + shares - 1) / shares, at + ".p", at + ".s", Tail::kGuard);
       loops.push_back(at + ".p");

@@ -5,7 +5,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
-#include "apps/driver/cost.h"
+#include "graph/cost.h"
 #include "graph/op_def.h"
 #include "graph/partition/support.h"
 #include "graph/pipeline.h"
@@ -52,7 +52,7 @@ int check(const Options& options) {
     for (const graph::TensorType& type : node.types) is_static = is_static && type.is_static();
     if (node.op->name == "Input") continue;
     ++ops[node.op->name];
-    if (is_static) flops += flops_of(imported.graph, node);
+    if (is_static) flops += graph::flops_of(imported.graph, node);
   }
   const auto ports = [&](const auto& ids, auto name) {
     Json list = Json::array();

@@ -142,7 +142,9 @@ class Watch {
                      {"schedule.json", trace_to_json(trace_of(kernel.schedule))},
                      {"schedule.txt", kernel.schedule.to_string()},
                      {"got_" + std::to_string(output) + ".npy", take(npy_bytes(got))}};
-    std::string repeat = "tensmith verify kernel.graph";
+    std::ostringstream command;
+    command << "tensmith verify kernel.graph --rtol " << options_.rtol << " --atol " << options_.atol;
+    std::string repeat = command.str();
     for (size_t k = 0; k < inputs_.size(); ++k) {
       const std::string file = "input_" + std::to_string(k) + ".npy";
       report_.files[file] = take(npy_bytes(inputs_[k]));

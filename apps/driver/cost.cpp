@@ -1,6 +1,6 @@
 #include "apps/driver/cost.h"
 
-#include "graph/op_def.h"
+#include "graph/cost.h"
 
 namespace tensmith {
 
@@ -17,21 +17,9 @@ double elements_of(const std::vector<Expr>& shape) {
 
 }  // namespace
 
-double flops_of(const graph::Graph& graph, const graph::Node& node) {
-  if (!node.op->flops)
-    return node.op->fusion == graph::FusionKind::kInjective || node.types.empty() ? 0
-                                                                                  : elements_of(node.types[0].shape);
-  graph::InferContext context{node, {}, {}, static_cast<int>(node.types.size())};
-  for (const graph::Value& input : node.inputs) {
-    context.inputs.push_back(input.given() ? &graph.type(input) : nullptr);
-    context.constants.push_back(input.given() ? graph.constant(input) : nullptr);
-  }
-  return node.op->flops(context);
-}
-
 double flops_of(const graph::Graph& graph, const graph::Group& group) {
   double flops = 0;
-  for (graph::NodeId id : group.nodes) flops += flops_of(graph, graph.node(id));
+  for (graph::NodeId id : group.nodes) flops += graph::flops_of(graph, graph.node(id));
   return flops;
 }
 

@@ -65,7 +65,7 @@ int64_t MainProgramBuilder::bytes_of(graph::Value base) const {
   return bytes;
 }
 
-void MainProgramBuilder::add_call(const graph::Group&, const graph::GroupWorkload& work, int kernel) {
+void MainProgramBuilder::add_call(const graph::GroupWorkload& work, int kernel) {
   calls_.push_back({kernel, work.inputs, work.outputs, {}});
 }
 

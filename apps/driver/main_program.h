@@ -18,7 +18,7 @@ class MainProgramBuilder {
                      std::string prefix);
 
   /// Appends a call of kernel number `kernel`.
-  void add_call(const graph::Group& group, const graph::GroupWorkload& work, int kernel);
+  void add_call(const graph::GroupWorkload& work, int kernel);
   /// Plans the memory, packs the weights as the kernels want them and writes `main` into the program, whose kernels are
   /// known now.
   void finish(CompiledProgram& program);

@@ -20,6 +20,8 @@ std::vector<double> polynomial(const std::vector<double>& points, int left_out) 
   return coefficients;
 }
 
+constexpr int kMostPoints = 6;
+
 double power(double base, int exponent) {
   double result = 1;
   for (int k = 0; k < exponent; ++k) result *= base;
@@ -67,7 +69,7 @@ Constant winograd_weights(const Constant& w, const Winograd& transform) {
     auto* out = static_cast<typename E::Stored*>(result.mutable_data());
     for (int64_t c = 0; c < ins; ++c)
       for (int64_t o = 0; o < outs; ++o) {
-        double taps[r][r], half[8][r];
+        double taps[r][r], half[kMostPoints][r];
         for (int y = 0; y < r; ++y)
           for (int x = 0; x < r; ++x)
             taps[y][x] = E::to_float(load_element<E>(w.data(), ((o * ins + c) * r + y) * r + x));

@@ -4,12 +4,15 @@
 #include <set>
 #include <unordered_map>
 
+#include "graph/cost.h"
 #include "graph/op_def.h"
 
 namespace tensmith::graph {
 
 namespace {
 
+// What a symbolic dim counts as.
+constexpr double kSymbolicExtent = 64;
 // Beyond this many nodes a kernel only gets slower to compile.
 constexpr size_t kMaxGroupNodes = 24;
 
@@ -87,14 +90,6 @@ class Fuser {
     for (size_t d = 0; d < a.shape.size(); ++d)
       if (!same_dim(a.shape[d], b.shape[d])) return false;
     return true;
-  }
-  static double elements(const TensorType& type) {
-    double count = 1;
-    for (const Expr& dim : type.shape) {
-      int64_t extent;
-      count *= as_const_int(dim, &extent) ? static_cast<double>(extent) : 64;
-    }
-    return count;
   }
 
   /// Adds elementwise nodes behind the group while its one output only feeds them: straight chains and diamonds that
@@ -176,7 +171,8 @@ class Fuser {
         if (other == target || !serves_only(other, target)) continue;
         if (members(other).size() + members(target).size() > kMaxGroupNodes) continue;
         // Reading elements again and again would compute them as often.
-        if (node.op->fusion != FusionKind::kReduction && elements(node.types[0]) > elements(graph_.type(input)))
+        if (node.op->fusion != FusionKind::kReduction &&
+            count_elements(node.types[0], kSymbolicExtent) > count_elements(graph_.type(input), kSymbolicExtent))
           continue;
         // Reductions pass over their operand more than once: only cheap steps along memory are repeated.
         if (node.op->fusion == FusionKind::kReduction && !all_elementwise(other)) continue;

@@ -2,22 +2,23 @@
 
 #include <algorithm>
 
+#include "graph/cost.h"
+
 namespace tensmith::graph {
 
 namespace {
 
+// What a symbolic dim counts as.
+constexpr int64_t kSymbolicExtent = 64;
+
 int64_t size_of(const Expr& dim) {
   int64_t extent;
-  return as_const_int(dim, &extent) ? extent : 64;
+  return as_const_int(dim, &extent) ? extent : kSymbolicExtent;
 }
 
-double elements(const TensorType& type) {
-  double count = 1;
-  for (const Expr& dim : type.shape) count *= static_cast<double>(size_of(dim));
-  return count;
+double bytes(const TensorType& type) {
+  return count_elements(type, kSymbolicExtent) * static_cast<double>(type.dtype.bytes());
 }
-
-double bytes(const TensorType& type) { return elements(type) * static_cast<double>(type.dtype.bytes()); }
 
 /// How much longer a loop over the channels is when they come in whole pieces.
 double filled(int64_t channels, int64_t piece) {
@@ -27,16 +28,6 @@ double filled(int64_t channels, int64_t piece) {
 
 // Units: bytes a cycle, for data that come from L2: reading and writing along memory, and element by element across.
 constexpr double kAlong = 16, kAcross = 4;
-
-double flops_of(const Graph& graph, const Node& node) {
-  if (!node.op->flops) return elements(node.types[0]);
-  InferContext context{node, {}, {}, static_cast<int>(node.types.size())};
-  for (const Value& input : node.inputs) {
-    context.inputs.push_back(input.given() ? &graph.type(input) : nullptr);
-    context.constants.push_back(input.given() ? graph.constant(input) : nullptr);
-  }
-  return node.op->flops(context);
-}
 
 /// The share of the peak that products reach with today's schedules. Source: notes/cpu.md sections 2.3 and 12 for 16
 /// registers; for 32 the kernels of ResNet-50 and DenseNet-121 in both layouts, one thread, minima on an AVX-512 core:
@@ -83,12 +74,12 @@ double price_of_node(const Graph& graph, const Node& node, ChannelForm form, con
     return moved / (cut ? kAcross : kAlong);
   }
   const TensorType& data = graph.type(node.inputs[0]);
-  // Weights [out, in / group, ...]: with one channel a group the vector runs over the group's channels alone.
-  const TensorType& weights = graph.type(node.inputs[1]);
-  const int64_t depth = weights.rank() > 1 ? size_of(weights.shape[1]) : 1;
-  double work = flops_of(graph, node) / (2.0 * static_cast<double>(lanes * std::max(1, target.fma_ports)));
+  // With one channel a group the vector runs over the group's channels alone.
+  const int64_t depth = size_of(data.shape[1]) / std::max<int64_t>(1, node.attrs.get_int("group", 1));
+  double work =
+      flops_of(graph, node, kSymbolicExtent) / (2.0 * static_cast<double>(lanes * std::max(1, target.fma_ports)));
   work *= filled(size_of(out.shape[1]), piece);
-  if (depth == 1) return std::max(work, moved / kAlong);
+  if (depth <= 1) return std::max(work, moved / kAlong);
   const bool stored = !graph.node(node.inputs[0].node).op->is_source;
   if (form.block != 0 && stored) work *= filled(depth, form.block);
   return std::max(work / efficiency(data, stored ? form : ChannelForm{}, target), moved / kAlong);

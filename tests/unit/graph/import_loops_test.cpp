@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "graph/import/specialize.h"
-#include "graph/interpret.h"
 #include "tests/unit/graph/onnx_builder.h"
 
 namespace tensmith::graph {
@@ -18,17 +17,6 @@ RefTensor vector_of(const Doubles& values) {
   RefTensor t = make_ref_tensor(kFloat32, {static_cast<int64_t>(values.size())});
   t.f = values;
   return t;
-}
-
-std::vector<RefTensor> run(const OnnxBuilder& builder, std::vector<RefTensor> inputs) {
-  ImportResult result = builder.import_model();
-  EXPECT_TRUE(result.ok()) << to_string(result.unsupported);
-  if (!result.ok()) return {};
-  const auto ok = verify(result.graph);
-  EXPECT_TRUE(ok.ok()) << (ok ? "" : ok.failure().message);
-  const auto outputs = interpret(result.graph, std::move(inputs));
-  EXPECT_TRUE(outputs.ok()) << (outputs ? "" : outputs.failure().message);
-  return outputs ? *outputs : std::vector<RefTensor>{};
 }
 
 /// The id of the UserError that import throws, or nothing.

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "graph/interpret.h"
 #include "tests/unit/graph/onnx_builder.h"
 
 namespace tensmith::graph {
@@ -16,18 +15,6 @@ RefTensor iota(std::vector<int64_t> shape, double start = 0, double step = 1) {
   RefTensor t = make_ref_tensor(kFloat32, std::move(shape));
   for (size_t k = 0; k < t.f.size(); ++k) t.f[k] = start + step * static_cast<double>(k);
   return t;
-}
-
-/// Imports, verifies, runs; gives all outputs.
-std::vector<RefTensor> run(const OnnxBuilder& builder, std::vector<RefTensor> inputs) {
-  ImportResult result = builder.import_model();
-  EXPECT_TRUE(result.ok()) << to_string(result.unsupported);
-  if (!result.ok()) return {};
-  const auto ok = verify(result.graph);
-  EXPECT_TRUE(ok.ok()) << (ok ? "" : ok.failure().message);
-  const auto outputs = interpret(result.graph, std::move(inputs));
-  EXPECT_TRUE(outputs.ok()) << (outputs ? "" : outputs.failure().message);
-  return outputs ? *outputs : std::vector<RefTensor>{};
 }
 
 TEST(ImportVersions, SoftmaxBefore13TakesAllDimsFromTheAxis) {

@@ -1,10 +1,13 @@
 /// Small ONNX models for tests, written with protobuf's classes.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
 #include "graph/import/onnx_import.h"
+#include "graph/interpret.h"
 #include "onnx.pb.h"
 
 namespace tensmith::graph {
@@ -136,6 +139,18 @@ inline onnx::NodeProto& set(onnx::NodeProto& node, const std::string& name, cons
   a.set_type(onnx::AttributeProto::FLOATS);
   for (float value : values) a.add_floats(value);
   return node;
+}
+
+/// Imports, verifies, runs; gives all outputs. Fails the test, and gives none, where one of these fails.
+inline std::vector<RefTensor> run(const OnnxBuilder& builder, std::vector<RefTensor> inputs) {
+  ImportResult result = builder.import_model();
+  EXPECT_TRUE(result.ok()) << to_string(result.unsupported);
+  if (!result.ok()) return {};
+  const auto ok = verify(result.graph);
+  EXPECT_TRUE(ok.ok()) << (ok ? "" : ok.failure().message);
+  const auto outputs = interpret(result.graph, std::move(inputs));
+  EXPECT_TRUE(outputs.ok()) << (outputs ? "" : outputs.failure().message);
+  return outputs ? *outputs : std::vector<RefTensor>{};
 }
 
 }  // namespace tensmith::graph
