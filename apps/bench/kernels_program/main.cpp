@@ -20,16 +20,14 @@ struct Options {
   bool explain = false, assembly = false;
 };
 
-/// Units: milliseconds. The least that a kernel needs: its arithmetic at the peak, or each byte of its parameters moved
-/// once from and to the cache level that holds them all.
-double bound_ms(double flops, double peak, const Runner& runner, const Bandwidths& bandwidths, const Target& target) {
+/// Units: milliseconds, to move each byte of its parameters once from and to the cache level that holds them all.
+double moving_ms(const Runner& runner, const Bandwidths& bandwidths, const Target& target) {
   const int64_t bytes = runner.bytes_read() + runner.bytes_written();
   const LevelBandwidth& level = bytes <= target.l1_bytes   ? bandwidths.l1
                                 : bytes <= target.l2_bytes ? bandwidths.l2
                                                            : bandwidths.l3;
-  const double moving =
-      static_cast<double>(runner.bytes_read()) / level.read + static_cast<double>(runner.bytes_written()) / level.write;
-  return std::max(flops / peak, moving) * 1e3;
+  return 1e3 * (static_cast<double>(runner.bytes_read()) / level.read +
+                static_cast<double>(runner.bytes_written()) / level.write);
 }
 
 int main_with(const Target& target, const Options& options) {
@@ -55,16 +53,16 @@ int main_with(const Target& target, const Options& options) {
     if (!options.filter.empty() && (item.group + " " + item.name).find(options.filter) == std::string::npos) continue;
     Runner one(item, target, 1);
     const bool of_peak = item.measure == Measure::kPeak;
-    const Timing timing = time_beside_peak(one, target.vector_bits, 40);
-    const double now = std::max(timing.peak_flops, peak * 0.5);
+    const Yardstick yardstick = of_peak ? Yardstick([&](double s) { return peak_flops_once(target.vector_bits, s); })
+                                        : Yardstick(clock_hz_once);
+    const Timing timing = time_beside(one, yardstick, 40);
     double two = 0;
     if (Target::host().cores >= 2 && timing.ms > 0.2) {
       Runner both(item, target, 2);
-      two = timing.ms / time_beside_peak(both, 0, 40).ms;
+      two = timing.ms / time_beside(both, nullptr, 40).ms;
     }
-    const double figure = of_peak ? item.flops / (timing.ms * 1e-3) / now
-                                  : item.cycles_per_16 / (timing.ms * 1e-3 * hz / item.elements * 16);
-    const double bound = of_peak ? bound_ms(item.flops, now, one, bandwidths, target) / timing.ms : 0;
+    const double figure = (of_peak ? item.flops : item.cycles_per_16 * item.elements / 16) / timing.units;
+    const double bound = of_peak ? std::max(figure, moving_ms(one, bandwidths, target) / timing.ms) : 0;
     std::printf("%-12s %-28s %10.4f %8.3f%s %9.3f %10.2f %6.1fms\n", item.group.c_str(), item.name.c_str(), timing.ms,
                 figure, of_peak ? " " : "*", bound, two, one.compile_ms());
     if (options.explain) std::printf("%s", one.explanation().c_str());

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <span>
 
-#include "apps/bench/kernels_program/yardstick.h"
 #include "autotune/default_schedule.h"
 #include "codegen/artifact.h"
 #include "schedule/lower/lowering.h"
@@ -76,23 +75,33 @@ void Runner::run() {
   }
 }
 
-Timing time_beside_peak(Runner& runner, int vector_bits, int windows) {
+Timing time_beside(Runner& runner, const Yardstick& yardstick, int windows) {
   double once = 1e30;
   for (int k = 0; k < 3; ++k) {
     const auto start = Clock::now();
     runner.run();
     once = std::min(once, ms_since(start));
   }
-  constexpr double kWindowMs = 0.25;
+  constexpr double kWindowMs = 0.5;
   const int turns = std::max(1, static_cast<int>(kWindowMs / std::max(1e-4, once)));
+  const double window_s = once * turns * 1e-3;
   Timing timing{1e30, 0};
+  std::vector<double> units;
+  double before = yardstick ? yardstick(window_s) : 0;
   for (int w = 0; w < windows; ++w) {
-    if (vector_bits > 0)
-      timing.peak_flops = std::max(timing.peak_flops, peak_flops_once(vector_bits, once * turns * 1e-3));
     runner.run();  // what the yardstick or others put into the caches goes
     const auto start = Clock::now();
     for (int t = 0; t < turns; ++t) runner.run();
-    timing.ms = std::min(timing.ms, ms_since(start) / turns);
+    const double ms = ms_since(start) / turns;
+    timing.ms = std::min(timing.ms, ms);
+    if (!yardstick) continue;
+    const double after = yardstick(window_s);
+    units.push_back(ms * 1e-3 * (before + after) / 2);
+    before = after;
+  }
+  if (!units.empty()) {
+    std::nth_element(units.begin(), units.begin() + windows / 2, units.end());
+    timing.units = units[windows / 2];
   }
   return timing;
 }

@@ -12,8 +12,10 @@ namespace tensmith::bench {
 double peak_flops(int vector_bits);
 /// The same from one window of about `seconds`.
 double peak_flops_once(int vector_bits, double seconds);
-/// Units: cycles a second, from a chain of dependent additions.
+/// Units: cycles a second, from a chain of dependent additions; best of several windows.
 double clock_hz();
+/// The same from one window of about `seconds`.
+double clock_hz_once(double seconds);
 
 /// Units: bytes a second of one thread with vectors of the target's width, best of several windows.
 struct LevelBandwidth {
