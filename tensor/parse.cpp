@@ -205,4 +205,8 @@ Result<LoopFunction> parse_function(std::string_view text) {
   return parse(text, [](text::Parser& parser) { return parser.function(); });
 }
 
+Result<Workload> parse_workload(std::string_view text) {
+  return parse(text, [](text::Parser& parser) { return parser.workload(); });
+}
+
 }  // namespace tensmith

@@ -10,15 +10,18 @@
 
 #include "tensor/text_lexer.h"
 #include "tensor/text_words.h"
+#include "tensor/workload.h"
 
 namespace tensmith::text {
 
-/// Reads functions of the loop IR. Errors: every method throws SyntaxError; nothing else leaves the class.
+/// Reads functions of the loop IR and workloads. Errors: every method throws SyntaxError; nothing else leaves the
+/// class.
 class Parser {
  public:
   explicit Parser(std::string_view text);
 
   LoopFunction function();
+  Workload workload();
   bool at_end() const { return current().kind == TokenKind::kEnd; }
   /// Refuses what is left of the text.
   void expect_end();
@@ -121,6 +124,14 @@ class Parser {
   Buffer buffer_type(std::string name);
   void parameters(LoopFunction& f);
   std::vector<Var> scalar_parameters();
+
+  // Workloads (parse_workload.cpp).
+  Stage stage();
+  void compute_stage(StageNode& stage, const std::vector<DType>& types);
+  std::vector<Axis> axes();
+  Reducer reducer(const std::vector<DType>& types);
+  /// As many expressions as types, each of its type.
+  std::vector<Expr> values(const std::vector<DType>& types, const char* what);
 
   struct Deeper;
 

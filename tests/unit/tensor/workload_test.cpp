@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "tensor/parse.h"
 #include "tensor/print.h"
 #include "tests/support/golden.h"
 #include "tests/support/round_trip.h"
@@ -37,6 +38,45 @@ TEST(ReferenceLoops, GiveWhatPlainLoopsGive) {
 
 TEST(ReferenceLoops, TextsRoundTrip) {
   for (const WorkloadCase& c : workload_cases()) expect_round_trip(reference_loops(c.workload));
+}
+
+TEST(WorkloadText, ReadsBackWithEqualTextAndMeaning) {
+  for (const WorkloadCase& c : workload_cases()) {
+    const std::string text = to_text(c.workload);
+    const Result<Workload> read = parse_workload(text);
+    ASSERT_TRUE(read.ok()) << read.failure().message << "\n" << text;
+    EXPECT_EQ(to_text(read.value()), text);
+    ASSERT_EQ(read->stages.size(), c.workload.stages.size());
+    for (size_t k = 0; k < read->stages.size(); ++k) {
+      EXPECT_EQ(read->stages[k]->name, c.workload.stages[k]->name);
+      EXPECT_EQ(read->stages[k]->producers.size(), c.workload.stages[k]->producers.size());
+    }
+    std::vector<InterpValue> inputs = random_inputs(c.workload, c.dims, 1);
+    const std::vector<InterpValue> expected = c.expected(inputs);
+    std::vector<InterpValue> outputs = run({c.name, read.value(), c.dims, {}}, inputs);
+    for (size_t k = 0; k < outputs.size(); ++k) expect_close(outputs[k], expected[k], 1e-12, c.name);
+  }
+}
+
+TEST(WorkloadText, BadTextIsNamedByPlaceAndReason) {
+  const auto message = [](const std::string& text) {
+    const Result<Workload> read = parse_workload(text);
+    return read.ok() ? std::string("read") : read.failure().id + " " + read.failure().message;
+  };
+  EXPECT_EQ(message("workload w(X) -> Y {\n  X: f32[4] = input\n}\n"),
+            "parse-error line 1, column 18: expected a tensor of the workload, got 'Y'");
+  EXPECT_EQ(message("workload w(X) -> Y {\n  X: f32[4] = input\n  Y: f32[4] = compute {\n    for i0 in 4\n"
+                    "    value X[i0], X[i0]\n  }\n}\n"),
+            "parse-error line 5, column 18: expected no further value, got one");
+  EXPECT_EQ(message("workload w(X) -> Y {\n  X: f32[4] = input\n  Y: f32[4] = compute {\n    for i0 in 4\n"
+                    "    value Y[i0]\n  }\n}\n"),
+            "parse-error line 5, column 11: expected a variable or buffer in scope, got 'Y'");
+  EXPECT_EQ(message("workload w() -> X {\n  X: f32[4] = input\n}\n"),
+            "parse-error line 4, column 1: expected 'X' among the inputs, got it only as a stage");
+  // Cut off anywhere: refused, never a crash.
+  const std::string whole = to_text(layer_norm_workload(4, 16));
+  for (size_t size = 0; size + 2 < whole.size(); ++size)
+    EXPECT_FALSE(parse_workload(whole.substr(0, size)).ok()) << size;
 }
 
 TEST(ReferenceLoops, Golden) {
