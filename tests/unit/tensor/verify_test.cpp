@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tensor/parse.h"
 #include "tensor/verify.h"
 
 namespace tensmith {
@@ -249,6 +250,77 @@ TEST_F(VerifyTest, ParallelLoopsOfManyShapes) {
   const Buffer where = make_buffer("where", kInt64, {Expr(100)});
   const Stmt scatter = parallel(io, 100, at(min(max(load(where, {io}), 0), 99)));
   EXPECT_EQ(verify({"s", {flat, where}, {}, {flat}, scatter, {}}).failure().id, "verify-race");
+}
+
+// A parallel loop over `p` in text; what the verifier says of races in it.
+std::string races(const std::string& body, const std::string& extent = "108") {
+  const Result<LoopFunction> function = parse_function(
+      "func f(C: f32[65536], D: f32[64, 2048]) -> C, D {\n  parallel p in " + extent + " {\n" + body + "\n  }\n}\n");
+  if (!function.ok()) return function.failure().message;
+  VerifyOptions options;
+  options.bounds = false;
+  const Result<void> result = verify(function.value(), options);
+  return result.ok() ? "ok" : result.failure().id;
+}
+
+TEST(VerifyRacesTest, ConditionsOnRemaindersKeepPiecesApart) {
+  // The tail of a fused loop, peeled: rows of 77 in 8 pieces of 9 and one of 5.
+  const auto peeled = [](const std::string& body, const std::string& tail, const std::string& count = "5") {
+    return races("if p % 9 < 8 { for i in 9 { " + body + " = 1.0 } } else { for j in " + count + " { " + tail +
+                 " = 2.0 } }");
+  };
+  EXPECT_EQ(peeled("D[p // 9, p % 9 * 9 + i]", "D[p // 9, j + 72]"), "ok");
+  EXPECT_EQ(peeled("C[p // 9 * 77 + p % 9 * 9 + i]", "C[p // 9 * 77 + j + 72]"), "ok");
+  EXPECT_EQ(peeled("D[p // 9, p % 9 * 9 + i]", "D[p // 9, p % 9 * 9 + j]"), "ok");
+  // The tail reaches back into the last whole piece, or over into the next row.
+  EXPECT_EQ(peeled("D[p // 9, p % 9 * 9 + i]", "D[p // 9, j + 71]"), "verify-race");
+  EXPECT_EQ(peeled("C[p // 9 * 77 + p % 9 * 9 + i]", "C[p // 9 * 77 + j + 72]", "6"), "verify-race");
+  // The row is missing: the tails of all rows meet.
+  EXPECT_EQ(peeled("D[p // 9, p % 9 * 9 + i]", "D[0, j + 72]"), "verify-race");
+  // A wrong quotient or remainder.
+  EXPECT_EQ(peeled("D[p // 9, p % 9 * 9 + i]", "D[p // 8, j + 72]"), "verify-race");
+  EXPECT_EQ(races("if p % 9 < 8 { for i in 9 { D[p // 9, p % 9 * 9 + i] = 1.0 } } else { D[p // 9, 63] = 2.0 }"),
+            "verify-race");
+  EXPECT_EQ(races("if p % 9 < 7 { for i in 9 { D[p // 9, p % 9 * 9 + i] = 1.0 } } else { D[p // 9, 72] = 2.0 }"),
+            "verify-race");
+  EXPECT_EQ(races("if p % 9 == 8 { D[p // 9, 72] = 2.0 } else { for i in 9 { D[p // 9, p % 9 * 9 + i] = 1.0 } }"),
+            "ok");
+}
+
+TEST(VerifyRacesTest, ConditionsInOneAnotherAndThroughLets) {
+  // Three loops in one: p = (a * 3 + b) * 5 + c; both inner ones have a tail.
+  const std::string three =
+      "let b: i64 = p // 5 % 3 let c: i64 = p % 5 "
+      " if b < 2 && c < 4 { for i in 4 { C[p // 15 * 100 + b * 40 + c * 8 + i] = 1.0 } }"
+      " if b < 2 && c >= 4 { C[p // 15 * 100 + b * 40 + 32] = 1.0 }"
+      " if b >= 2 { if c < 4 { C[p // 15 * 100 + 80 + c] = 1.0 } else { C[p // 15 * 100 + LAST] = 1.0 } }";
+  const auto with = [&](const std::string& last) {
+    std::string text = three;
+    return races(text.replace(text.find("LAST"), 4, last), "105");
+  };
+  EXPECT_EQ(with("84"), "ok");
+  EXPECT_EQ(with("99"), "ok");
+  EXPECT_EQ(with("83"), "verify-race");
+  EXPECT_EQ(with("72"), "verify-race");
+  EXPECT_EQ(with("100"), "verify-race");
+  // Conditions of p itself, with other strides on both sides.
+  EXPECT_EQ(races("if p < 10 { C[p * 2] = 1.0 } else { C[p + 10] = 1.0 }"), "ok");
+  EXPECT_EQ(races("if p < 10 { C[p * 2] = 1.0 } else { C[p + 8] = 1.0 }"), "verify-race");
+  EXPECT_EQ(races("if p < 10 { C[p] = 1.0 } else { C[p + 1] = C[p] }"), "verify-race");
+  EXPECT_EQ(races("if p < 10 { C[p] = 1.0 } else { C[p] = C[p - 10] }", "20"), "verify-race");
+  EXPECT_EQ(races("if p < 10 { C[p] = 1.0 } else { C[p + 100] = C[p] }", "20"), "ok");
+  // A condition with an inner loop's counter holds on each side for itself.
+  EXPECT_EQ(races("for i in 8 { if i < 5 { C[p * 5 + i] = 1.0 } }"), "ok");
+  EXPECT_EQ(races("for i in 8 { if i < 6 { C[p * 5 + i] = 1.0 } }"), "verify-race");
+  EXPECT_EQ(races("for i in 8 { if p + i < 5 { C[p] = 1.0 } else { C[p + i] = 1.0 } }"), "verify-race");
+  EXPECT_EQ(races("for i in 8 { if p + i == 5 { C[5] = 1.0 } }"), "verify-race");
+  // The same load with and without the condition: both count.
+  EXPECT_EQ(races("C[p] = select(p < 1, C[p + 1], 0.0)", "1"), "ok");
+  EXPECT_EQ(races("C[p] = select(p >= 107, C[p], C[p + 1])"), "verify-race");
+  EXPECT_EQ(races("C[p] = select(p >= 108, C[p + 1], C[p])"), "ok");  // never
+  EXPECT_EQ(races("C[p] = select(p >= 107, C[p + 1], 0.0) + C[p + 1]"), "verify-race");
+  // What is loaded may change between two conditions.
+  EXPECT_EQ(races("if C[p] < 1.0 { C[0] = 1.0 } else { C[p] = 2.0 }"), "verify-race");
 }
 
 TEST_F(VerifyTest, DeclarationsPass) {
