@@ -84,6 +84,10 @@ void Schedule::prefetch(const std::string& stage, const std::string& producer, c
                         int64_t distance) {
   apply({"prefetch", {{"stage", stage}, {"producer", producer}, {"loop", loop}, {"distance", distance}}});
 }
+void Schedule::prefetch_next(const std::string& stage, const std::string& producer, const std::string& loop,
+                             const std::string& spread) {
+  apply({"prefetch_next", {{"stage", stage}, {"producer", producer}, {"loop", loop}, {"spread", spread}}});
+}
 void Schedule::pragma(const std::string& stage, const std::string& loop, const std::string& key, int64_t value) {
   apply({"pragma", {{"stage", stage}, {"loop", loop}, {"key", key}, {"value", value}}});
 }

@@ -42,6 +42,8 @@ class Schedule {
   void set_scope(const std::string& stage, const std::string& scope);
   void storage_align(const std::string& stage, int64_t elements);
   void prefetch(const std::string& stage, const std::string& producer, const std::string& loop, int64_t distance);
+  void prefetch_next(const std::string& stage, const std::string& producer, const std::string& loop,
+                     const std::string& spread);
   void pragma(const std::string& stage, const std::string& loop, const std::string& key, int64_t value);
   void reverse_compute_at(const std::string& stage, const std::string& producer, const std::string& loop);
   void reverse_compute_inline(const std::string& stage);

@@ -122,6 +122,7 @@ std::string cpp_of(const Step& step) {
                                                   "pipeline",
                                                   "pragma",
                                                   "prefetch",
+                                                  "prefetch_next",
                                                   "reorder",
                                                   "reverse_compute_at",
                                                   "reverse_compute_inline",

@@ -196,6 +196,8 @@ constexpr Explanation kExplanations[] = {
     {"shift-overlap", "two iterations of a shifted loop write the same elements", "use tail=peel"},
     {"split-of-marked-loop", "a loop to be split is parallel, vectorized, unrolled or cut",
      "split it before that step"},
+    {"spread-loop", "prefetch_next spreads its shares over a loop that is not around the stage",
+     "compute the stage inside that loop first, or name one that encloses it"},
     {"stack-too-large", "a stage on the stack is too large",
      "compute it at a loop further inside, or use set_scope global"},
     {"symbolic-dims", "the model leaves sizes open and they were not given",

@@ -83,11 +83,19 @@ class NestBuilder {
   Stmt leaf(const NestInstance& in, bool init);
   Stmt emit_attached(NestInstance in, int loop, size_t k);
   std::vector<int> attached_at(int index, int loop) const;
-  std::vector<Stmt> prefetches(const NestInstance& in, int loop);
   std::vector<Condition> conditions_of(int index) const;
   Expr condition_expr(NestInstance& in, const Condition& c);
   bool can_peel(const NestInstance& in, const LoopRelation& r) const;
   bool needs_constant_extent(const StageState& s, int loop, int64_t factor) const;
+
+  // Prefetching (nest_prefetch.cpp).
+  static bool is_prefetch(const std::string& key);
+  /// What is to be asked for at the start of an iteration of the loop.
+  std::vector<Stmt> prefetches(const NestInstance& in, int loop);
+  std::vector<Stmt> prefetches_ahead(const NestInstance& in, int loop, int producer, int64_t distance);
+  std::vector<Stmt> prefetches_of_next(const NestInstance& in, int loop, int producer, const std::string& spread);
+  /// The first place of the producer that the bodies read, physical; null when they read none.
+  Expr first_read(const NestInstance& at, int producer);
 
   // Bounds (nest_bounds.cpp).
   Expr extent_of(const NestInstance& in, int loop);
@@ -139,7 +147,8 @@ class NestBuilder {
   Facts facts_;
   std::map<const BufferNode*, Storage> storage_;
   std::set<const BufferNode*> output_buffers_;
-  std::deque<WindowFrame> frames_;  // references stay valid while inner loops push theirs
+  std::vector<const NestInstance*> around_;  ///< the stages at whose loops the one being emitted is computed
+  std::deque<WindowFrame> frames_;           // references stay valid while inner loops push theirs
 };
 
 }  // namespace tensmith

@@ -190,69 +190,13 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
   return open_loop(std::move(in), k, init);
 }
 
-std::vector<Stmt> NestBuilder::prefetches(const NestInstance& in, int loop) {
-  constexpr std::string_view kPrefix = "prefetch:";
-  const StageState& s = stage(in.stage);
-  std::vector<Stmt> stmts;
-  for (const auto& [key, distance] : s.loops[loop].attrs) {
-    if (key.compare(0, kPrefix.size(), kPrefix) != 0) continue;
-    const StageState* producer = state_.find(key.substr(kPrefix.size()));
-    if (!producer) continue;
-    // What is computed further inside, or inlined, is in no memory yet.
-    const auto in_memory = [&](const Buffer& b) {
-      return storage_.count(b.get()) && storage_.at(b.get()).buffer->scope != Scope::kRegister;
-    };
-    if (!std::all_of(producer->stage->outputs.begin(), producer->stage->outputs.end(), in_memory)) continue;
-    // The address that this loop reaches `distance` iterations later, with the loops inside it at their start; unrolled
-    // ones in each of their iterations, as long as that gives another address: the whole block of vectors is asked for.
-    NestInstance ahead = in;
-    ahead.value[loop] = ahead.value[loop] + Expr(distance);
-    std::vector<int> copies;
-    for (size_t l = 0; l < s.loops.size(); ++l) {
-      if (ahead.value[l].get() != nullptr || s.consumer_of(static_cast<int>(l))) continue;
-      ahead.value[l] = Expr(0);
-      if (s.loops[l].kind == ForKind::kUnrolled) copies.push_back(static_cast<int>(l));
-    }
-    std::vector<Expr> places;
-    const auto add = [&](const VarMap& map) {
-      bool done = false;
-      for (const Expr& body : s.stage->bodies)
-        visit(body, [&](const Expr& e) {
-          const auto* read = e.as<Load>();
-          if (read && !done && state_.producer_of(read->buffer.get()) == producer - state_.stages.data()) {
-            done = true;
-            const Expr place = short_form(remap(substitute(e, map)));
-            if (std::none_of(places.begin(), places.end(), [&](const Expr& known) { return equal(known, place); }))
-              places.push_back(place);
-          }
-          return !done;
-        });
-    };
-    add(axis_values(ahead, /*with_reduce=*/true));
-    for (int copy : copies) {
-      int64_t extent;
-      if (!as_const_int(extent_of(ahead, copy), &extent)) continue;
-      for (int64_t turn = 1; turn < std::min<int64_t>(extent, 8) && places.size() < 8; ++turn) {
-        const size_t before = places.size();
-        ahead.value[copy] = Expr(turn);
-        add(axis_values(ahead, /*with_reduce=*/true));
-        if (places.size() == before) break;  // the address does not depend on it
-      }
-      ahead.value[copy] = Expr(0);
-    }
-    for (const Expr& place : places)
-      stmts.push_back(Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {place, IntImm::make(kInt32, 3)})));
-  }
-  return stmts;
-}
-
 Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
   const StageState& s = stage(in.stage);
   const int loop = s.order[k];
   const LoopVar& l = s.loops[loop];
   Attrs attrs;
   for (const auto& [key, value] : l.attrs)
-    if (key.compare(0, 9, "prefetch:") != 0) attrs[key] = value;
+    if (!is_prefetch(key)) attrs[key] = value;
 
   const auto body_for = [&](NestInstance piece, const Expr& value, const Expr& min, const Expr& extent) {
     const Facts saved = facts_;
@@ -380,11 +324,13 @@ Stmt NestBuilder::emit_attached(NestInstance in, int loop, size_t k) {
   std::vector<Buffer> buffers;
   allocate_attached(in, loop, regions, &buffers);
   std::vector<Stmt> stmts;
+  around_.push_back(&in);
   if (frame_of(in.stage, loop)) {
     stmts.push_back(emit_windows(in, loop, regions));
   } else {
     for (int index : attached) stmts.push_back(emit_stage(index, regions[index]));
   }
+  around_.pop_back();
   in.pending_attach = -1;
   stmts.push_back(rest(std::move(in), k, /*init=*/false));
   storage_ = saved;

@@ -20,6 +20,7 @@ std::span<const PrimitiveDef* const> all_primitives() {
       &pipeline_primitive(),
       &pragma_primitive(),
       &prefetch_primitive(),
+      &prefetch_next_primitive(),
       &reorder_primitive(),
       &reverse_compute_at_primitive(),
       &reverse_compute_inline_primitive(),

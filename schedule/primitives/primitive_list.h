@@ -18,6 +18,7 @@ const PrimitiveDef& loop_partition_primitive();
 const PrimitiveDef& parallel_primitive();
 const PrimitiveDef& pipeline_primitive();
 const PrimitiveDef& pragma_primitive();
+const PrimitiveDef& prefetch_next_primitive();
 const PrimitiveDef& prefetch_primitive();
 const PrimitiveDef& reorder_primitive();
 const PrimitiveDef& reverse_compute_at_primitive();

@@ -9,6 +9,7 @@
 #include "apps/bench/kernels_program/items.h"
 #include "codegen/jit.h"
 #include "runtime/base/target.h"
+#include "runtime/tensor.h"
 #include "runtime/thread_pool.h"
 
 namespace tensmith::bench {
@@ -35,7 +36,7 @@ class Runner {
   void* function_ = nullptr;
   double compile_ms_ = 0;
   int64_t bytes_read_ = 0, bytes_written_ = 0;
-  std::vector<std::vector<float>> memory_;
+  HostMemory memory_;  // one piece, as a program's arena and weights are, so that it gets huge pages alike
   std::vector<void*> pointers_;
 };
 

@@ -215,7 +215,20 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"layout-loses-elements", "dense", kNone, "transform_layout stage=C layout=0/8,1,0%4"},
         Refusal{"no-loops", "softmax", {"compute_inline stage=e"}, "transform_layout stage=e layout=1,0"},
         Refusal{"bad-distance", "dense", kNone, "prefetch stage=C producer=B loop=r0 distance=0"},
-        Refusal{"prefetch-not-read", "dense", kNone, "prefetch stage=R producer=B loop=i0 distance=1"}));
+        Refusal{"prefetch-not-read", "dense", kNone, "prefetch stage=R producer=B loop=i0 distance=1"},
+        Refusal{"spread-loop", "dense", kNone, "prefetch_next stage=C producer=B loop=r0 spread=i0"},
+        Refusal{"unknown-loop",
+                "dense",
+                {"compute_at stage=C consumer=R at=i0"},
+                "prefetch_next stage=C producer=B loop=r0 spread=i7"},
+        Refusal{"spread-loop",
+                "dense",
+                {"compute_at stage=C consumer=R at=i0"},
+                "prefetch_next stage=C producer=B loop=r0 spread=i1"},
+        Refusal{"prefetch-not-read",
+                "dense",
+                {"compute_at stage=C consumer=R at=i0"},
+                "prefetch_next stage=C producer=bias loop=r0 spread=i0"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Annotations, RefusalTest,

@@ -1,0 +1,58 @@
+#include "schedule/primitives/helpers.h"
+#include "schedule/primitives/primitive_list.h"
+
+namespace tensmith {
+
+namespace {
+
+Result<void> check(const ScheduleState& state, const Step& step) {
+  const StageState& stage = *state.find(step.text("stage"));
+  if (Result<void> ok = check_has_loops(stage); !ok) return ok;
+  if (stage.attach != AttachKind::kAt)
+    return Failure{"spread-loop", "stage " + stage.name + " has loops of its own only; compute it at a loop first"};
+  const StageState& reader = *state.find(stage.attach_stage);
+  const int spread = reader.find_loop(step.text("spread"));
+  if (spread < 0)
+    return Failure{"unknown-loop", "spread: stage " + reader.name + " has no loop " + step.text("spread")};
+  if (reader.order_position(spread) > reader.order_position(reader.find_loop(stage.attach_loop)))
+    return Failure{"spread-loop", "spread: loop " + step.text("spread") + " lies inside " + stage.attach_loop +
+                                      ", where " + stage.name + " is computed"};
+  const int producer = static_cast<int>(state.find(step.text("producer")) - state.stages.data());
+  const int index = static_cast<int>(&stage - state.stages.data());
+  for (int user : state.consumers_of(producer))
+    if (user == index) return {};
+  return Failure{"prefetch-not-read", "stage " + stage.name + " does not read " + step.text("producer")};
+}
+
+void apply(ScheduleState& state, const Step& step) {
+  StageState& stage = *state.find(step.text("stage"));
+  LoopVar& loop = stage.loops[stage.find_loop(step.text("loop"))];
+  loop.attrs["prefetch_next:" + step.text("producer") + "@" + step.text("spread")] = 1;
+}
+
+}  // namespace
+
+const PrimitiveDef& prefetch_next_primitive() {
+  static const PrimitiveDef def{
+      .name = "prefetch_next",
+      .doc =
+          "Asks, while a loop sweeps over a block of a tensor, for the block that lies behind it, into the second "
+          "cache. The sweep is done once per iteration of a loop further outside; each asks for an equal share.\n"
+          "Rewrite: for s < S: for k < K: use B[k]  -->  for s < S: for k < K: prefetch B[K + share(s, k)]; use "
+          "B[k], where share counts cache lines",
+      .halide = "none",
+      .tvm = "none",
+      .args = {{"stage", ArgKind::kStage, "the reading stage"},
+               {"producer", ArgKind::kStage, "the stage or input that is read, contiguous along the loop"},
+               {"loop", ArgKind::kLoop, "a loop of the reading stage that sweeps over a block"},
+               {"spread", ArgKind::kText, "a loop around the reading stage, of the stage that it is computed at"}},
+      .check = check,
+      .apply = apply,
+      .samples = {{"dense",
+                   {"reorder stage=R loops=i1,i0", "compute_at stage=C consumer=R at=i0",
+                    "prefetch_next stage=C producer=B loop=r0 spread=i0"}}},
+      .keeps_places = true};
+  return def;
+}
+
+}  // namespace tensmith
