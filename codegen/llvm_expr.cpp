@@ -199,10 +199,12 @@ Value* FunctionEmitter::emit_let(const Let& e) {
   auto saved_memo = fresh ? decltype(memo_)() : std::exchange(memo_, {});
   auto saved_order = fresh ? decltype(memo_order_)() : std::exchange(memo_order_, {});
   if (std::optional<int64_t> bound = nonnegative_bound(e.value)) upper_bounds_[it->first] = *bound;
+  const VarNode* var = static_cast<const VarNode*>(e.var.get());
+  auto outer_depth = depths_.extract(var);  // addresses may use it only where they stand
   const size_t mark = memo_mark();
   Value* body = emit(e.body);
   memo_rollback(mark);
-  const VarNode* var = static_cast<const VarNode*>(e.var.get());
+  if (outer_depth) depths_.insert(std::move(outer_depth));
   upper_bounds_.erase(var);
   if (fresh) {
     vars_.erase(var);

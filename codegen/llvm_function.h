@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/llvm_addresses.h"
 #include "codegen/llvm_registers.h"
 #include "codegen/llvm_values.h"
 #include "tensor/simplify.h"
@@ -36,6 +37,7 @@ struct BufferPlace {
   llvm::MDNode* scope = nullptr;    ///< !alias.scope of accesses
   llvm::MDNode* noalias = nullptr;  ///< !noalias of accesses: the scopes of all other buffers
   bool read_only = false;
+  int depth = 0;  ///< loops around its allocation
 };
 
 /// Emits into one llvm::Function. Expression values are remembered within a statement, so shared subexpressions are
@@ -60,7 +62,9 @@ class FunctionEmitter {
   // llvm_stmt.cpp
   void emit(const Stmt& s);
   void emit_for(const For& loop);
-  void emit_serial_loop(const Var& var, llvm::Value* begin, llvm::Value* end, bool runs, const Stmt& body);
+  /// `min`: the expression that `begin` is the value of, null when there is none.
+  void emit_serial_loop(const Var& var, const Expr& min, llvm::Value* begin, llvm::Value* end, bool runs,
+                        const Stmt& body);
   void set_loop_bound(const For& loop);
   void emit_while(const While& loop);
   void emit_if(const If& branch);
@@ -99,9 +103,6 @@ class FunctionEmitter {
   // llvm_memory.cpp
   llvm::Value* emit_load(const Load& e);
   void emit_store(const Store& s);
-  llvm::Value* address(const Buffer& buffer, const Expr& index);
-  /// Sum of a value (null: 0) and a constant, so that accesses that differ by a constant share one address computation.
-  std::pair<llvm::Value*, int64_t> linear(const Expr& e);
   llvm::Value* vector_address(const Buffer& buffer, const Expr& index);
   llvm::Value* load_vector(const BufferPlace& place, DType element, llvm::Value* pointer, int lanes, llvm::Value* mask);
   llvm::Value* load_strided(const BufferPlace& place, DType element, llvm::Value* pointer, int64_t stride, int lanes);
@@ -114,6 +115,21 @@ class FunctionEmitter {
   /// take.
   llvm::Value* load_mask(const Load& e, int lanes);
   const BufferPlace& place_of(const Buffer& buffer) const;
+
+  // llvm_addresses.cpp
+  llvm::Value* address(const Buffer& buffer, const Expr& index);
+  /// How many of the loops around must have been entered for the value to exist, or AddressTerm::kInPlace.
+  int depth_of(const Expr& e) const;
+  void add_terms(const Expr& e, int64_t coefficient, AddressSum* sum) const;
+  /// The address, emitted here, a place inside loop number `depth` (counted from 1; 0: outside all).
+  llvm::Value* pointer_at(const Buffer& buffer, const AddressSum& sum, int depth);
+  /// A pointer that is right everywhere inside that loop.
+  llvm::Value* carried_pointer(const Buffer& buffer, const std::vector<AddressTerm>& terms, int depth);
+  llvm::Value* move_pointer(llvm::Value* pointer, llvm::Type* element, const std::vector<AddressTerm>& terms);
+  void enter_loop(const VarNode* var, const Expr& min, llvm::Value* begin, llvm::BasicBlock* before,
+                  llvm::BasicBlock* header);
+  /// Moves the loop's pointers on, at the end of its turn.
+  void leave_loop();
 
   // llvm_call.cpp
   llvm::Value* emit_call(const Call& e);
@@ -137,6 +153,9 @@ class FunctionEmitter {
   std::unordered_map<const VarNode*, int64_t> upper_bounds_;  // of variables that are not negative
   Facts facts_;                                               // ranges of the loops around
   std::unordered_map<const BufferNode*, BufferPlace> buffers_;
+  std::vector<LoopFrame> loops_;  // around, outermost first
+  std::unordered_map<const VarNode*, int>
+      depths_;  // loops that must have been entered for the variable to have a value
   std::vector<std::unique_ptr<RegisterTile>> tiles_;
   std::vector<llvm::Value*> heap_;  // allocations to free before any return
   int64_t stack_bytes_ = 0;         // of the stack buffers that live at this point

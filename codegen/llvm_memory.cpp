@@ -33,40 +33,6 @@ llvm::Instruction* FunctionEmitter::annotate(const BufferPlace& place, llvm::Ins
   return access;
 }
 
-std::pair<Value*, int64_t> FunctionEmitter::linear(const Expr& e) {
-  int64_t constant = 0;
-  if (as_const_int(e, &constant)) return {nullptr, constant};
-  const Binary* op = e.as<Binary>();
-  if (op && e.dtype() == kInt64) {
-    if (op->op == BinaryOp::kAdd || op->op == BinaryOp::kSub) {
-      auto [a, ca] = linear(op->a);
-      auto [b, cb] = linear(op->b);
-      if (op->op == BinaryOp::kAdd)
-        return {!a ? b : !b ? a : builder_.CreateAdd(a, b, "", /*HasNUW=*/false, /*HasNSW=*/true), ca + cb};
-      if (!b) return {a, ca - cb};
-      return {builder_.CreateSub(a ? a : builder_.getInt64(0), b, "", /*HasNUW=*/false, /*HasNSW=*/true), ca - cb};
-    }
-    if (op->op == BinaryOp::kMul && (as_const_int(op->b, &constant) || as_const_int(op->a, &constant))) {
-      auto [a, ca] = linear(is_const_int(op->b, constant) ? op->a : op->b);
-      if (a) a = builder_.CreateMul(a, builder_.getInt64(constant), "", /*HasNUW=*/false, /*HasNSW=*/true);
-      return {a, ca * constant};
-    }
-  }
-  return {emit_index(e), 0};
-}
-
-Value* FunctionEmitter::address(const Buffer& buffer, const Expr& index) {
-  const BufferPlace& place = place_of(buffer);
-  TS_CHECK(place.pointer != nullptr) << "address of register buffer " << buffer->name;
-  llvm::Type* element = v_.memory_type(buffer->dtype.element());
-  auto [value, constant] = linear(index);
-  // Not `inbounds`: the variable part alone may lie outside.
-  Value* pointer = place.pointer;
-  if (value) pointer = builder_.CreateGEP(element, pointer, value);
-  if (constant) pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(constant));
-  return pointer;
-}
-
 Value* FunctionEmitter::vector_address(const Buffer& buffer, const Expr& index) {
   const BufferPlace& place = place_of(buffer);
   return builder_.CreateGEP(v_.memory_type(buffer->dtype.element()), place.pointer, emit_index(index));

@@ -111,6 +111,7 @@ void FunctionEmitter::emit_parallel(const For& loop) {
     unsigned position = 1;
     for (const VarNode* var : vars) {
       inner.vars_[var] = captured(position++);
+      inner.depths_[var] = 0;
       if (auto it = upper_bounds_.find(var); it != upper_bounds_.end()) inner.upper_bounds_.insert(*it);
     }
     // Places of buffers that the body allocates itself carry their alias scopes along.
@@ -121,12 +122,13 @@ void FunctionEmitter::emit_parallel(const For& loop) {
       BufferPlace place = buffers_.at(buffer);
       place.pointer = captured(position++);
       place.pointer->setName(buffer->name);
+      place.depth = 0;
       inner.buffers_[buffer] = place;
     }
     inner.set_loop_bound(loop);
     Value* first = inner.builder_.CreateAdd(start, body->getArg(1), "", /*HasNUW=*/false, /*HasNSW=*/true);
     Value* last = inner.builder_.CreateAdd(start, body->getArg(2), "", /*HasNUW=*/false, /*HasNSW=*/true);
-    inner.emit_serial_loop(loop.var, first, last, /*runs=*/false, loop.body);
+    inner.emit_serial_loop(loop.var, Expr(), first, last, /*runs=*/false, loop.body);
     inner.builder_.CreateRet(inner.builder_.getInt32(0));
     llvm::BranchInst::Create(inner.entry_->getNextNode(), inner.entry_);
   }

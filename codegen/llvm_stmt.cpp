@@ -99,6 +99,7 @@ void FunctionEmitter::emit_function(const LoopFunction& f) {
     llvm::Argument* argument = function_->getArg(position++);
     argument->setName(var.name());
     vars_[static_cast<const VarNode*>(var.get())] = v_.from_memory(var.dtype(), argument);
+    depths_[static_cast<const VarNode*>(var.get())] = 0;
   }
   emit(f.body);
   builder_.CreateRet(builder_.getInt32(0));
@@ -117,6 +118,7 @@ void FunctionEmitter::emit(const Stmt& s) {
       const VarNode* var = static_cast<const VarNode*>(let->var.get());
       Value* value = emit(let->value);
       TS_CHECK(vars_.emplace(var, value).second) << "variable " << var->name << " is bound twice";
+      depths_[var] = static_cast<int>(loops_.size());
       if (std::optional<int64_t> bound = nonnegative_bound(let->value)) upper_bounds_[var] = *bound;
       const Facts outside = facts_;
       if (let->var.dtype() == kInt64) facts_.set_value(let->var, let->value);
@@ -124,6 +126,7 @@ void FunctionEmitter::emit(const Stmt& s) {
       facts_ = outside;
       new_statement();
       vars_.erase(var);
+      depths_.erase(var);
       upper_bounds_.erase(var);
       return;
     }
@@ -150,8 +153,8 @@ void FunctionEmitter::emit_for(const For& loop) {
   Value* count = emit_index(loop.extent);
   const Facts outside = facts_;
   set_loop_bound(loop);
-  emit_serial_loop(loop.var, begin, builder_.CreateAdd(begin, count, "", /*HasNUW=*/false, /*HasNSW=*/true), constant,
-                   loop.body);
+  emit_serial_loop(loop.var, loop.min, begin, builder_.CreateAdd(begin, count, "", /*HasNUW=*/false, /*HasNSW=*/true),
+                   constant, loop.body);
   upper_bounds_.erase(static_cast<const VarNode*>(loop.var.get()));
   facts_ = outside;
 }
@@ -169,7 +172,8 @@ void FunctionEmitter::set_loop_bound(const For& loop) {
 }
 
 // Rotated form (test at the bottom): invariant reads may be hoisted, and LLVM need not rotate it first.
-void FunctionEmitter::emit_serial_loop(const Var& var, Value* begin, Value* end, bool runs, const Stmt& body) {
+void FunctionEmitter::emit_serial_loop(const Var& var, const Expr& min, Value* begin, Value* end, bool runs,
+                                       const Stmt& body) {
   new_statement();
   const VarNode* node = static_cast<const VarNode*>(var.get());
   if (!body) return;
@@ -185,7 +189,9 @@ void FunctionEmitter::emit_serial_loop(const Var& var, Value* begin, Value* end,
   llvm::PHINode* counter = builder_.CreatePHI(builder_.getInt64Ty(), 2, node->name);
   counter->addIncoming(begin, before);
   TS_CHECK(vars_.emplace(node, counter).second) << "variable " << node->name << " is bound twice";
+  enter_loop(node, min, begin, before, turn);
   emit(body);
+  leave_loop();
   new_statement();
   vars_.erase(node);
   Value* next = builder_.CreateAdd(counter, builder_.getInt64(1), "", /*HasNUW=*/false, /*HasNSW=*/true);
@@ -265,6 +271,7 @@ void FunctionEmitter::emit_allocate(const Allocate& alloc) {
     llvm::Type* array = llvm::ArrayType::get(builder_.getInt8Ty(), std::max<int64_t>(bytes, 1));
     llvm::AllocaInst* storage = entry_alloca(array, llvm::Align(std::max(buffer->alignment, 64)), buffer->name);
     place.pointer = storage;
+    place.depth = static_cast<int>(loops_.size());
     // Buffers with disjoint lives share memory, and a new turn of a loop need not keep the old content.
     builder_.CreateLifetimeStart(storage, builder_.getInt64(std::max<int64_t>(bytes, 1)));
     emit(alloc.body);
@@ -289,6 +296,7 @@ void FunctionEmitter::emit_allocate(const Allocate& alloc) {
   return_unless(builder_.CreateICmpNE(memory, llvm::Constant::getNullValue(memory->getType())),
                 builder_.getInt32(kOutOfMemoryCode));
   place.pointer = memory;
+  place.depth = static_cast<int>(loops_.size());
   heap_.push_back(memory);
   emit(alloc.body);
   heap_.pop_back();

@@ -1,7 +1,6 @@
 #include "codegen/llvm_target.h"
 
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -31,16 +30,6 @@ Isa isa_of(const Target& target) {
   return isa;
 }
 
-/// Large frames touch page after page in a loop that counts in r11. LLVM takes r11 for free there, which it is at the
-/// start of a function but not where shrink-wrapping moves the prologue to (LLVM 19, found as a wrong address in a
-/// softmax over 18,710 columns). The switch is the one that `llc -enable-shrink-wrap=false` sets.
-void keep_prologues_first() {
-  auto& options = llvm::cl::getRegisteredOptions();
-  const auto found = options.find("enable-shrink-wrap");
-  TS_CHECK(found != options.end()) << "LLVM has no switch enable-shrink-wrap";
-  *static_cast<llvm::cl::opt<llvm::cl::boolOrDefault>*>(found->second) = llvm::cl::BOU_FALSE;
-}
-
 void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -56,7 +45,6 @@ void initialize_llvm() {
     LLVMInitializeAArch64AsmPrinter();
     LLVMInitializeAArch64AsmParser();
     LLVMInitializeAArch64Disassembler();
-    keep_prologues_first();
   });
 }
 
