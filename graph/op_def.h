@@ -23,9 +23,9 @@ enum class FusionKind : uint8_t {
 /// What an operator wants of the layouts of its tensors.
 enum class LayoutRole : uint8_t {
   kRowMajor,  ///< the order of the model: it mixes axes (reshape, transpose, products of matrices)
-  kChannels,  ///< axis 1 of its data and result holds channels and the axes behind it space: it is fast when the channels
-              ///< of one place are contiguous, all of them or in blocks
-  kFollows,   ///< serves whatever layout its operands of the result's rank have
+  kChannels,  ///< axis 1 of its data and result holds channels and the axes behind it space: it is fast when the
+              ///< channels of one place are contiguous, all of them or in blocks
+  kFollows,  ///< serves whatever layout its operands of the result's rank have
 };
 
 /// The set of element types that an input accepts.
@@ -169,6 +169,12 @@ struct OpDef {
   std::function<Result<std::vector<TensorType>>(const InferContext&)> infer;
   /// The outputs as tensor expressions. Null when `decompose` is given.
   std::function<std::vector<Tensor>(const ComputeContext&)> compute = nullptr;
+  /// The input whose numbers are indices (-extent to extent - 1); none outside may reach the compute rule, which only
+  /// clamps them. -1: none.
+  int index_input = -1;
+  /// The extents that they index: one for all numbers, or one for each position along the last dim. Given with
+  /// `index_input`.
+  std::function<std::vector<Expr>(const InferContext&)> index_extents = nullptr;
   /// Why the compute rule cannot serve this node (asked before compiling), or ok. Null: serves all that `infer`
   /// accepts.
   std::function<Result<void>(const InferContext&)> supports = nullptr;

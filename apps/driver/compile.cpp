@@ -161,7 +161,10 @@ CompiledProgram compile_with(graph::Graph& graph, const CompileOptions& options,
     const auto [it, fresh] = known.try_emplace(kernel_key(task.work, task.request), static_cast<int>(tasks.size()));
     std::string label;
     for (graph::NodeId id : group.nodes) label += (label.empty() ? "" : "+") + graph.node(id).name;
-    builder.add_call(task.work, it->second);
+    std::vector<graph::IndexLimits> limits;
+    for (graph::NodeId id : group.nodes)
+      if (std::optional<graph::IndexLimits> of_node = graph::index_limits(graph, id)) limits.push_back(*of_node);
+    builder.add_call(task.work, it->second, std::move(limits));
     program.calls.push_back(
         {it->second, label, options.want_references ? reference_of(graph, group, task.work) : nullptr});
     if (!fresh) continue;

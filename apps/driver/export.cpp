@@ -38,6 +38,7 @@ ModelDescription describe(const CompiledProgram& program, const std::string& nam
   ModelDescription d;
   d.name = name;
   d.digest = program.model_digest;
+  d.messages = program.messages;
   const auto io = [](const PortSpec& port) {
     return ModelDescription::Io{port.name, port.shape, port.dtype, static_cast<int>(port.dtype.bytes())};
   };

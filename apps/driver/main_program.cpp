@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "apps/driver/in_place.h"
+#include "apps/driver/index_check.h"
 #include "apps/driver/pack.h"
 #include "graph/partition/memory_plan.h"
 
@@ -65,8 +66,40 @@ int64_t MainProgramBuilder::bytes_of(graph::Value base) const {
   return bytes;
 }
 
-void MainProgramBuilder::add_call(const graph::GroupWorkload& work, int kernel) {
-  calls_.push_back({kernel, work.inputs, work.outputs, {}});
+void MainProgramBuilder::add_call(const graph::GroupWorkload& work, int kernel,
+                                  std::vector<graph::IndexLimits> limits) {
+  calls_.push_back({kernel, work.inputs, work.outputs, {}, std::move(limits)});
+}
+
+std::vector<Stmt> MainProgramBuilder::index_checks(const Step& call, CompiledProgram& program) {
+  std::vector<Stmt> checks;
+  for (const graph::IndexLimits& limits : call.limits) {
+    const auto found = std::find(call.inputs.begin(), call.inputs.end(), limits.indices);
+    const graph::Node& node = graph_.node(limits.node);
+    TS_CHECK(found != call.inputs.end()) << node.name << ": its indices lie in no memory";
+    const graph::TensorType& type = graph_.type(limits.indices);
+    const std::vector<int64_t> shape = type.static_shape();
+    if (std::count(shape.begin(), shape.end(), 0) != 0) continue;
+    if (!checked_.insert({limits.indices, limits.extents}).second) continue;
+    const CompiledKernel& kernel = program.kernels[call.kernel];
+    std::string ranges;
+    for (int64_t extent : limits.extents)
+      ranges += (ranges.empty() ? "" : "; ") + std::to_string(-extent) + " to " + std::to_string(extent - 1);
+    IndexCheck check;
+    check.name = prefix_ + "check_indices" + std::to_string(program.messages.size());
+    check.dtype = type.dtype;
+    check.shape = shape;
+    check.layout = kernel.lowered.input_layouts[static_cast<size_t>(found - call.inputs.begin())];
+    check.extents = limits.extents;
+    check.code = static_cast<int>(program.messages.size()) + 1;
+    check.message = "node " + node.name + " (" + node.op->name + ", kernel " + kernel.name + "): input " +
+                    node.op->inputs[static_cast<size_t>(limits.input)].name + ": expected indices from " + ranges +
+                    ", got one outside; check the data that they come from";
+    program.messages.push_back(check.message);
+    functions_.functions.push_back(index_check(check));
+    checks.push_back(Evaluate::make(Call::make_extern(kInt32, check.name, {address(place_of(limits.indices))})));
+  }
+  return checks;
 }
 
 Expr MainProgramBuilder::address(const Place& place) const {
@@ -221,6 +254,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
       return Evaluate::make(Call::make_extern(
           kInt32, "tensmith_on_kernel", {IntImm::make(kInt32, static_cast<int64_t>(c)), IntImm::make(kInt32, is_end)}));
     };
+    for (Stmt& check : index_checks(call, program)) body.push_back(std::move(check));
     body.push_back(observe(0));
     body.push_back(Evaluate::make(Call::make_extern(kInt32, kernel.function.name, args)));
     body.push_back(observe(1));

@@ -3,9 +3,11 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include "apps/driver/program.h"
 #include "graph/partition/group_workload.h"
+#include "graph/partition/index_limits.h"
 #include "graph/partition/placement.h"
 
 namespace tensmith {
@@ -17,8 +19,8 @@ class MainProgramBuilder {
   MainProgramBuilder(const graph::Graph& graph, const graph::LayoutMap& layouts, const graph::PlacementPlan& placements,
                      std::string prefix);
 
-  /// Appends a call of kernel number `kernel`.
-  void add_call(const graph::GroupWorkload& work, int kernel);
+  /// Appends a call of kernel number `kernel`, whose nodes read index data with these limits.
+  void add_call(const graph::GroupWorkload& work, int kernel, std::vector<graph::IndexLimits> limits = {});
   /// Plans the memory, packs the weights as the kernels want them and writes `main` into the program, whose kernels are
   /// known now.
   void finish(CompiledProgram& program);
@@ -39,6 +41,7 @@ class MainProgramBuilder {
     int kernel = 0;
     std::vector<graph::Value> inputs, outputs;
     std::vector<int> workspaces;  ///< memory requests
+    std::vector<graph::IndexLimits> limits;
   };
 
   /// Whose memory the value lies in: its own, or that of another value.
@@ -48,6 +51,8 @@ class MainProgramBuilder {
   /// The bytes of a value in memory of its own, padding included.
   int64_t bytes_of(graph::Value base) const;
   Expr address(const Place& place) const;
+  /// The calls that look over a step's index data, each number once; appends their functions and messages.
+  std::vector<Stmt> index_checks(const Step& call, CompiledProgram& program);
 
   const graph::Graph& graph_;
   const graph::LayoutMap& layouts_;
@@ -59,6 +64,7 @@ class MainProgramBuilder {
   Buffer weights_, arena_;
   std::vector<int64_t> offsets_;
   int in_place_ = 0;
+  std::set<std::pair<graph::Value, std::vector<int64_t>>> checked_;  // index data and extents
   LoopProgram functions_;
 };
 

@@ -34,6 +34,8 @@ struct CompiledKernel {
   double flops = 0;         ///< Units: floating-point operations a call
   double bytes = 0;         ///< Units: bytes read and written a call (each tensor once)
   bool is_plain = false;    ///< the default schedule failed and plain loops took its place
+  bool is_tuned = false;    ///< the schedule is a record's
+  std::string tuning;       ///< which record, or why none; "" when no records were given
   double schedule_ms = 0, lower_ms = 0, codegen_ms = 0;
   std::string assembly;  ///< when asked for
 };
@@ -68,6 +70,7 @@ struct CompiledProgram {
   int64_t arena_bytes = 0;
   std::vector<CompiledKernel> kernels;
   std::vector<KernelCall> calls;
+  std::vector<std::string> messages;  ///< what the codes 1, 2, ... of a run mean: checks of data that failed
   CompileStats stats;
   std::string model_digest;
   std::vector<graph::PassRecord> pass_records;

@@ -71,6 +71,11 @@ std::vector<Tensor> compute_gather(const ComputeContext& ctx) {
   })};
 }
 
+std::vector<Expr> index_extents(const InferContext& ctx) {
+  const Shape& data = ctx.input(0).shape;
+  return {data[static_cast<size_t>(normalize_axis(ctx.node.attrs.get_int("axis", 0), ctx.input(0).rank()).value())]};
+}
+
 Result<void> reference_gather(ReferenceContext& ctx) {
   const RefTensor &data = ctx.input(0), &indices = ctx.input(1);
   int64_t axis = ctx.node.attrs.get_int("axis", 0);
@@ -103,6 +108,8 @@ OpDef gather() {
       .fusion = FusionKind::kInjective,
       .infer = infer_gather,
       .compute = compute_gather,
+      .index_input = 1,
+      .index_extents = index_extents,
       .reference = reference_gather,
       .samples =
           {

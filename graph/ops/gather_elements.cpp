@@ -35,6 +35,11 @@ std::vector<Tensor> compute_gather_elements(const ComputeContext& ctx) {
   })};
 }
 
+std::vector<Expr> index_extents(const InferContext& ctx) {
+  const Shape& data = ctx.input(0).shape;
+  return {data[static_cast<size_t>(normalize_axis(ctx.node.attrs.get_int("axis", 0), ctx.input(0).rank()).value())]};
+}
+
 Result<void> reference_gather_elements(ReferenceContext& ctx) {
   const RefTensor &data = ctx.input(0), &indices = ctx.input(1);
   int64_t axis = ctx.node.attrs.get_int("axis", 0);
@@ -68,6 +73,8 @@ OpDef gather_elements() {
       .fusion = FusionKind::kInjective,
       .infer = infer_gather_elements,
       .compute = compute_gather_elements,
+      .index_input = 1,
+      .index_extents = index_extents,
       .supports = [](const InferContext& ctx) -> Result<void> {
         const Shape &data = ctx.input(0).shape, &indices = ctx.input(1).shape;
         const int axis = normalize_axis(ctx.node.attrs.get_int("axis", 0), ctx.input(0).rank()).value();

@@ -81,6 +81,12 @@ std::vector<Tensor> compute_gather_nd(const ComputeContext& ctx) {
   })};
 }
 
+std::vector<Expr> index_extents(const InferContext& ctx) {
+  const Shape& data = ctx.input(0).shape;
+  const Tuples t = tuples(ctx.node.attrs, data, ctx.input(1).shape).value();
+  return {data.begin() + t.batch, data.begin() + t.batch + t.length};
+}
+
 Result<void> reference_gather_nd(ReferenceContext& ctx) {
   const RefTensor &data = ctx.input(0), &indices = ctx.input(1);
   const auto batch = static_cast<size_t>(ctx.node.attrs.get_int("batch_dims", 0));
@@ -120,6 +126,8 @@ OpDef gather_nd() {
       .fusion = FusionKind::kInjective,
       .infer = infer_gather_nd,
       .compute = compute_gather_nd,
+      .index_input = 1,
+      .index_extents = index_extents,
       .supports = [](const InferContext& ctx) -> Result<void> {
         for (int64_t k = 0; k < ctx.node.attrs.get_int("batch_dims", 0); ++k)
           if (Result<void> ok =

@@ -86,6 +86,11 @@ std::vector<Tensor> compute_scatter(const ComputeContext& ctx) {
   });
 }
 
+std::vector<Expr> index_extents(const InferContext& ctx) {
+  const Shape& data = ctx.input(0).shape;
+  return {data[static_cast<size_t>(normalize_axis(ctx.node.attrs.get_int("axis", 0), ctx.input(0).rank()).value())]};
+}
+
 Result<void> reference_scatter(ReferenceContext& ctx) {
   const RefTensor &data = ctx.input(0), &indices = ctx.input(1), &updates = ctx.input(2);
   int64_t axis = ctx.node.attrs.get_int("axis", 0);
@@ -120,6 +125,8 @@ OpDef scatter_elements() {
       .fusion = FusionKind::kOpaque,
       .infer = infer_scatter,
       .compute = compute_scatter,
+      .index_input = 1,
+      .index_extents = index_extents,
       .supports = supports_scatter,
       .reference = reference_scatter,
       .samples =

@@ -105,6 +105,11 @@ std::vector<Tensor> compute_scatter_nd(const ComputeContext& ctx) {
   });
 }
 
+std::vector<Expr> index_extents(const InferContext& ctx) {
+  const Shape& data = ctx.input(0).shape;
+  return {data.begin(), data.begin() + *known(ctx.input(1).shape.back())};
+}
+
 Result<void> reference_scatter_nd(ReferenceContext& ctx) {
   const RefTensor &data = ctx.input(0), &indices = ctx.input(1), &updates = ctx.input(2);
   copy_elements(ctx, data.shape);
@@ -139,6 +144,8 @@ OpDef scatter_nd() {
       .fusion = FusionKind::kOpaque,
       .infer = infer_scatter_nd,
       .compute = compute_scatter_nd,
+      .index_input = 1,
+      .index_extents = index_extents,
       .supports = supports_scatter_nd,
       .reference = reference_scatter_nd,
       .samples =

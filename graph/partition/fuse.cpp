@@ -6,6 +6,7 @@
 
 #include "graph/cost.h"
 #include "graph/op_def.h"
+#include "graph/partition/index_limits.h"
 
 namespace tensmith::graph {
 
@@ -148,8 +149,11 @@ class Fuser {
       const Node& node = graph_.node(n);
       const bool simple = node.op->fusion == FusionKind::kElementwise || node.op->fusion == FusionKind::kInjective;
       if (!simple || node.types.size() != 1 || !node.op->compute) return false;
-      for (const Graph::Use& use : graph_.uses({n, 0}))
+      for (const Graph::Use& use : graph_.uses({n, 0})) {
         if (use.node < 0 || !(in_group(use.node, group) || in_group(use.node, target))) return false;
+        // Indices are looked over before a kernel reads them, so they lie in memory.
+        if (is_checked_index(graph_, use.node, use.input)) return false;
+      }
     }
     return true;
   }
