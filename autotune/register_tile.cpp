@@ -49,8 +49,9 @@ double tile_cycles(const TileProblem& p, const Target& target, int64_t rows, int
 
 }  // namespace
 
-RegisterTile choose_register_tile(const TileProblem& p, const Target& target) {
-  RegisterTile best;
+std::vector<RegisterTile> register_tiles(const TileProblem& p, const Target& target) {
+  std::vector<RegisterTile> tiles;
+  const double ideal = static_cast<double>(p.rows) * p.columns / p.lanes / target.fma_ports;
   const int64_t all_vectors = (p.columns + p.lanes - 1) / p.lanes;
   for (int vectors = 1; vectors <= std::min<int64_t>(all_vectors, 8); ++vectors) {
     for (int rows = static_cast<int>(p.row_multiple); rows <= std::min<int64_t>(p.rows, target.vector_registers - 2);
@@ -68,11 +69,20 @@ RegisterTile choose_register_tile(const TileProblem& p, const Target& target) {
       if (left_rows) cycles += full_columns * tile_cycles(p, target, left_rows, vectors);
       if (left_columns) cycles += full_rows * tile_cycles(p, target, rows, left_columns);
       if (left_rows && left_columns) cycles += tile_cycles(p, target, left_rows, left_columns);
-      // Of equal tiles the one with more accumulators hides more; tiny differences are noise.
-      const bool better = best.cycles == 0 || cycles < best.cycles * 0.995 ||
-                          (cycles < best.cycles * 1.005 && rows * vectors > best.rows * best.vectors);
-      if (better) best = {rows, vectors, best.cycles == 0 ? cycles : std::min(cycles, best.cycles), 0};
+      tiles.push_back({rows, vectors, cycles, ideal / cycles});
     }
+  }
+  return tiles;
+}
+
+RegisterTile choose_register_tile(const TileProblem& p, const Target& target) {
+  RegisterTile best;
+  for (const RegisterTile& tile : register_tiles(p, target)) {
+    // Of equal tiles the one with more accumulators hides more; tiny differences are noise.
+    const bool better = best.cycles == 0 || tile.cycles < best.cycles * 0.995 ||
+                        (tile.cycles < best.cycles * 1.005 && tile.rows * tile.vectors > best.rows * best.vectors);
+    if (better)
+      best = {tile.rows, tile.vectors, best.cycles == 0 ? tile.cycles : std::min(tile.cycles, best.cycles), 0};
   }
   const double ideal = static_cast<double>(p.rows) * p.columns / p.lanes / target.fma_ports;
   best.efficiency = best.cycles > 0 ? ideal / best.cycles : 0;

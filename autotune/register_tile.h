@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "runtime/base/target.h"
 
@@ -26,6 +27,9 @@ struct RegisterTile {
   double cycles = 0;      ///< Units: cycles per step of the reduction over the whole rows x columns domain
   double efficiency = 0;  ///< of the FMA peak
 };
+
+/// All tiles whose accumulators, vectors of one step and one broadcast fit the registers, by vectors, then rows.
+std::vector<RegisterTile> register_tiles(const TileProblem& problem, const Target& target);
 
 /// The tile with the fewest cycles: FMA issue, load ports, latency of the accumulation, start and end of a tile,
 /// vectors that come from L2 and tails are counted; accumulators, the vectors of one step and one broadcast must fit

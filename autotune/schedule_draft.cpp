@@ -12,6 +12,9 @@ namespace {
 constexpr double kMinParallelCycles = 20000;
 // A reader with so many places in a stage is a stencil over it.
 constexpr int kManyPlaces = 4;
+// Expressions whose copies together cost more than that are not put into their readers against the rule. Units:
+// instructions.
+constexpr int kMostCopied = 64;
 // A symbolic extent is taken for this size when a choice has to be made.
 constexpr int64_t kSymbolicExtent = 64;
 
@@ -51,8 +54,8 @@ bool has_select(const StageNode& stage) {
 
 }  // namespace
 
-ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& request)
-    : schedule(workload), request(request), threads(request.threads) {
+ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& request, Chooser* chooser)
+    : schedule(workload), request(request), threads(request.threads), chooser_(chooser) {
   const auto place = [&](const Tensor& tensor, const Layout& layout) {
     if (layout.dims().empty() || layout.is_row_major()) return;
     const int index = schedule.state().producer_of(tensor.buffer().get());
@@ -62,6 +65,28 @@ ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& re
     place(workload.inputs[k], request.input_layouts[k]);
   for (size_t k = 0; k < workload.outputs.size() && k < request.output_layouts.size(); ++k)
     place(workload.outputs[k], request.output_layouts[k]);
+}
+
+ChoiceValue ScheduleDraft::decide(Question&& question) {
+  ChoicePoint point = std::move(question).point();
+  if (point.options.size() == 1) return point.options[0].value;
+  // Two rules that ask the same of a stage ask two things.
+  const std::string what = point.what;
+  const auto taken_name = [&] {
+    return std::any_of(points.begin(), points.end(),
+                       [&](const ChosenPoint& p) { return p.point.name() == point.name(); });
+  };
+  for (int number = 2; taken_name(); ++number) point.what = what + "_" + std::to_string(number);
+  const size_t taken = chooser_ ? chooser_->choose(point) : point.preferred;
+  TS_CHECK(taken < point.options.size()) << point.name() << ": a chooser took option " << taken;
+  points.push_back({std::move(point), taken});
+  return points.back().value();
+}
+
+bool ScheduleDraft::decide_yes(const std::string& stage, const std::string& what, bool preferred, double other) {
+  Question question(stage, what);
+  question.offer(int64_t{preferred}).offer(int64_t{!preferred}, other).prefer(int64_t{preferred});
+  return decide_number(std::move(question)) != 0;
 }
 
 Stage ScheduleDraft::effective(const std::string& name) const {
@@ -93,15 +118,23 @@ void ScheduleDraft::vectorize_loop(const std::string& name, const std::string& l
   constexpr int kVectors = 4;
   const int64_t size = size_of(extent);
   int64_t known;
-  if (size >= kVectors * lanes) {
-    schedule.split(name, loop, kVectors * lanes, loop + ".o", loop + ".i");
+  if (size <= 1 || (size <= lanes && !as_const_int(extent, &known))) return;
+  const int usual = size >= kVectors * lanes ? kVectors : 1;
+  Question question(name, "vectors");
+  question.offer(int64_t{0}, 4);
+  for (int vectors = 1; vectors == 1 || (vectors <= 8 && vectors * lanes <= size); vectors *= 2)
+    question.offer(int64_t{vectors}, vectors < usual ? 1.2 : 1.1);
+  const int64_t vectors = decide_number(std::move(question.prefer(int64_t{usual})));
+  if (vectors == 0) return;
+  if (vectors > 1) {
+    schedule.split(name, loop, vectors * lanes, loop + ".o", loop + ".i");
     schedule.split(name, loop + ".i", lanes, loop + ".v", loop + ".l");
     schedule.unroll(name, loop + ".v");
     schedule.vectorize(name, loop + ".l");
   } else if (size > lanes) {
     schedule.split(name, loop, lanes, loop + ".o", loop + ".l");
     schedule.vectorize(name, loop + ".l");
-  } else if (size > 1 && as_const_int(extent, &known)) {
+  } else {
     // Where lanes can be masked, a whole register moves at once what is no power of two.
     int whole = 4;
     while (whole < size) whole *= 2;
@@ -116,14 +149,24 @@ void ScheduleDraft::vectorize_loop(const std::string& name, const std::string& l
 
 std::string ScheduleDraft::parallelize(const std::string& name, const std::vector<std::string>& loops, double cycles) {
   if (loops.empty()) return {};
-  if (threads <= 1 || cycles < kMinParallelCycles) return loops.back();
+  if (threads <= 1) return loops.back();
+  // Fewer loops mean fewer, larger pieces; work so small that starting the threads takes longer is not offered to them.
+  Question question(name, "parallel");
+  const bool worth = cycles >= kMinParallelCycles;
+  question.offer(int64_t{0}, worth ? threads : 1);
+  if (cycles >= kMinParallelCycles / 16)
+    for (size_t count = 1; count <= loops.size(); ++count)
+      question.offer(static_cast<int64_t>(count), 1 + 0.1 * static_cast<double>(loops.size() - count));
+  const auto count = static_cast<size_t>(
+      decide_number(std::move(question.prefer(worth ? static_cast<int64_t>(loops.size()) : int64_t{0}))));
+  if (count == 0) return loops.back();
   std::string loop = loops[0];
-  if (loops.size() > 1) {
+  if (count > 1) {
     loop = "par";
-    schedule.fuse(name, loops, loop);
+    schedule.fuse(name, {loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(count)}, loop);
   }
   schedule.parallel(name, loop);
-  return loop;
+  return count == loops.size() ? loop : loops.back();
 }
 
 void inline_cheap_stages(ScheduleDraft& draft) {
@@ -139,12 +182,14 @@ void inline_cheap_stages(ScheduleDraft& draft) {
     for (int user : initial.consumers_of(static_cast<int>(k)))
       if (initial.stages[user].attach != AttachKind::kInlined) users.push_back(user);
     bool reused = false, statements = false, spread = false;
+    int most_places = 1;
     for (int user : users) {
       const StageNode& u = *initial.stages[user].stage;
       statements |= u.stage_kind == StageKind::kImperative;
       int places = 0;
       for (const TensorAccess& access : accesses_of(initial, u)) places += access.producer == static_cast<int>(k);
       spread |= places >= kManyPlaces;
+      most_places = std::max(most_places, places);
       if (!u.reducer) continue;
       // An axis that the read does not use means that the same element is wanted again for each of its values.
       for (const TensorAccess& access : accesses_of(initial, u)) {
@@ -157,10 +202,14 @@ void inline_cheap_stages(ScheduleDraft& draft) {
       }
     }
     if (statements) continue;
-    // A stencil would evaluate what it reads once for each of its places.
-    if (spread && (cost > 0 || has_select(*s.stage))) continue;
     const bool cheap = cost <= 2;
-    if (cheap ? (cost == 0 || !reused) : (users.size() == 1 && !reused)) draft.schedule.compute_inline(s.name);
+    bool worth = cheap ? (cost == 0 || !reused) : (users.size() == 1 && !reused);
+    // A stencil would evaluate what it reads once for each of its places.
+    if (spread && (cost > 0 || has_select(*s.stage))) worth = false;
+    // What would grow beyond bounds is not offered; what is evaluated again and again should be cheap.
+    if (!worth && (cost + 1) * most_places > kMostCopied) continue;
+    const double again = reused || spread ? 2.0 + cost : 1.2;
+    if (draft.decide_yes(s.name, "inline", worth, worth ? 1.5 : again)) draft.schedule.compute_inline(s.name);
   }
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "autotune/schedule_rules.h"
 #include "tensor/walk.h"
@@ -101,7 +102,7 @@ int lanes_within(int lanes, int64_t extent) {
 }
 
 /// Vector lanes for a reduction that is computed at a few rows, whose loop is `row` (empty: at one row): partial
-/// results per lane in registers, then over the lanes.
+/// results per lane in registers, then over the lanes. Decides `lanes` (0: none) and `lane_vectors`.
 void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::string& reader, const std::string& at,
                      const std::string& row, int64_t rows) {
   Schedule& schedule = draft.schedule;
@@ -111,13 +112,25 @@ void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::s
   const int64_t extent = ScheduleDraft::size_of(body->reduce_axes[axis].extent);
   constexpr int64_t kShortest = 3;
   if (extent < kShortest) return;
-  const int lanes = lanes_within(draft.lanes_for(body->outputs[0]->dtype), extent);
-  if (lanes < kShortest) return;
+  const int usual = lanes_within(draft.lanes_for(body->outputs[0]->dtype), extent);
+  if (usual < kShortest) return;
+  Question width(name, "lanes");
+  width.offer(int64_t{0}, 4);
+  for (int64_t count = usual; count >= 4; count /= 2)
+    width.offer(count, static_cast<double>(usual) / static_cast<double>(count));
+  const auto lanes = static_cast<int>(draft.decide_number(std::move(width.prefer(int64_t{usual}))));
+  if (lanes == 0) return;
   turn_constants(draft, *body, body->reduce_axes[axis].var);
   const std::string loop = draft.stage(name).loops[draft.stage(name).reduce_loops[axis]].name;
   // Four vectors hide the latency of the accumulation, also those of several rows.
   const int64_t wanted = std::max<int64_t>(1, 4 / rows);
-  const int64_t vectors = std::min(wanted, extent >= 4 * lanes ? 4 : extent >= 2 * lanes ? 2 : int64_t{1});
+  Question turn(name, "lane_vectors");
+  for (int64_t count = 1; count == 1 || (count <= 8 && count * lanes <= extent); count *= 2)
+    if (count == 1 || count * rows <= draft.target().vector_registers / 2) turn.offer(count, 1.1);
+  const int64_t vectors =
+      draft.decide_number(std::move(turn.prefer(std::min(wanted, extent >= 4 * lanes   ? 4
+                                                                 : extent >= 2 * lanes ? 2
+                                                                                       : int64_t{1}))));
   schedule.split(name, loop, vectors * lanes, loop + ".o", loop + ".p", Tail::kGuard);
   const std::string partial = draft.fresh(name + "_partial");
   schedule.rfactor(name, loop + ".p", partial);
@@ -157,61 +170,86 @@ int64_t rows_together(int64_t extent, double vectors) {
 
 }  // namespace
 
-bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vector<std::string>& cone) {
+namespace {
+
+/// What is known of rows before anything is changed.
+struct RowPlan {
+  std::map<std::string, std::vector<int>> axes_of;  ///< see follow_axes
+  std::vector<bool> is_row;                         ///< by axis of the reader
+  std::vector<std::string> rows, inner;             ///< loops of the reader
+  double row_count = 1, row_points = 1;
+  int row_axis = -1;  ///< of the last row loop
+  int64_t row_extent = 1;
+  int vector_axis = -1;
+};
+
+std::optional<RowPlan> plan_rows(const ScheduleDraft& draft, const std::string& name,
+                                 const std::vector<std::string>& cone) {
   const StageState& reader = draft.stage(name);
   const std::vector<int> order = draft.storage_order(reader);
+  RowPlan plan;
   // Row axes: those that the reductions' results depend on; they must be the outer ones of the storage.
-  std::vector<bool> is_row(order.size());
-  std::map<std::string, std::vector<int>> axes_of;
-  if (!follow_axes(draft, name, cone, &axes_of)) return false;
+  plan.is_row.resize(order.size());
+  if (!follow_axes(draft, name, cone, &plan.axes_of)) return {};
   for (const std::string& stage : cone) {
     const Stage body = draft.effective(stage);
     if (!body->reducer) continue;
     for (size_t d = 0; d < body->axes.size(); ++d) {
-      const int axis = axes_of[stage][d];
-      if (axis >= 0) is_row[axis] = true;
-      else if (ScheduleDraft::size_of(body->axes[d].extent) > 1) return false;
+      const int axis = plan.axes_of[stage][d];
+      if (axis >= 0) plan.is_row[axis] = true;
+      else if (ScheduleDraft::size_of(body->axes[d].extent) > 1) return {};
     }
   }
-  std::vector<std::string> rows, inner;
-  double row_count = 1, row_points = 1;
-  int row_axis = -1;  // of the last row loop
-  int64_t row_extent = 1;
   for (int axis : order) {
     const std::string loop = reader.loops[reader.axis_loops[axis]].name;
     const int64_t extent = ScheduleDraft::size_of(reader.stage->axes[axis].extent);
-    if (is_row[axis]) {
-      if (!inner.empty() && extent > 1) return false;
-      if (extent > 1 || inner.empty()) {
-        rows.push_back(loop);
-        row_count *= static_cast<double>(extent);
-        row_axis = axis;
-        if (!as_const_int(reader.stage->axes[axis].extent, &row_extent)) row_extent = 1;
+    if (plan.is_row[axis]) {
+      if (!plan.inner.empty() && extent > 1) return {};
+      if (extent > 1 || plan.inner.empty()) {
+        plan.rows.push_back(loop);
+        plan.row_count *= static_cast<double>(extent);
+        plan.row_axis = axis;
+        if (!as_const_int(reader.stage->axes[axis].extent, &plan.row_extent)) plan.row_extent = 1;
       } else {
-        inner.push_back(loop);
+        plan.inner.push_back(loop);
       }
-    } else if (extent == 1 && inner.empty()) {
-      rows.push_back(loop);
+    } else if (extent == 1 && plan.inner.empty()) {
+      plan.rows.push_back(loop);
     } else {
-      inner.push_back(loop);
-      row_points *= static_cast<double>(extent);
+      plan.inner.push_back(loop);
+      plan.row_points *= static_cast<double>(extent);
     }
   }
   for (const std::string& stage : cone) {
     const Stage body = draft.effective(stage);
     double points = 1;
     for (const Axis& axis : body->reduce_axes) points *= static_cast<double>(ScheduleDraft::size_of(axis.extent));
-    if (body->reducer) row_points = std::max(row_points, points);
+    if (body->reducer) plan.row_points = std::max(plan.row_points, points);
   }
   // One row: everything at root, each stage on its own.
-  if (rows.empty()) return false;
+  if (plan.rows.empty()) return {};
+  plan.vector_axis = order.back();
+  return plan;
+}
+
+}  // namespace
+
+bool rows_suit(const ScheduleDraft& draft, const std::string& name, const std::vector<std::string>& cone) {
+  return plan_rows(draft, name, cone).has_value();
+}
+
+bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vector<std::string>& cone) {
+  const std::optional<RowPlan> plan = plan_rows(draft, name, cone);
+  if (!plan) return false;
+  const auto& [axes_of, is_row, planned_rows, inner, row_count, row_points, row_axis, row_extent, vector_axis] = *plan;
+  std::vector<std::string> rows = planned_rows;
   Schedule& schedule = draft.schedule;
   std::vector<std::string> all = rows;
   all.insert(all.end(), inner.begin(), inner.end());
   schedule.reorder(name, all);
-  const int lanes = draft.lanes_for(reader.stage->outputs[0]->dtype);
+  const int lanes = draft.lanes_for(draft.stage(name).stage->outputs[0]->dtype);
   if (!inner.empty())
-    draft.vectorize_loop(name, inner.back(), draft.stage(name).stage->axes[order.back()].extent, lanes);
+    draft.vectorize_loop(name, inner.back(), draft.stage(name).stage->axes[vector_axis].extent, lanes);
   // What a row keeps between its stages lies on the thread's stack; rows too long for that run on one thread, in a
   // workspace.
   constexpr double kMaxRowBytes = 96 * 1024;
@@ -220,12 +258,17 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
     const Stage body = draft.effective(stage);
     double bytes = static_cast<double>(body->outputs[0]->dtype.bytes());
     for (size_t d = 0; d < body->axes.size(); ++d)
-      if (axes_of[stage][d] < 0 || !is_row[axes_of[stage][d]])
+      if (axes_of.at(stage)[d] < 0 || !is_row[axes_of.at(stage)[d]])
         bytes *= static_cast<double>(ScheduleDraft::size_of(body->axes[d].extent));
     long_row = long_row || bytes > kMaxRowBytes;
   }
   const double cycles = row_count * row_points / lanes * 8 * static_cast<double>(cone.size() + 1);
-  const int64_t together = long_row ? 1 : rows_together(row_extent, row_points / lanes);
+  Question group(name, "rows_together");
+  group.offer(int64_t{1}, 1.2);
+  for (int64_t count = 2; count <= 8 && !long_row; ++count)
+    if (row_extent % count == 0) group.offer(count, 1.1);
+  const int64_t together = draft.decide_number(
+      std::move(group.prefer(long_row ? int64_t{1} : rows_together(row_extent, row_points / lanes))));
   if (together > 1) {
     const std::string loop = rows.back();
     schedule.split(name, loop, together, loop + ".o", loop + ".i");
@@ -239,7 +282,7 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
       // The loop over its rows, if it has one.
       std::string row;
       for (size_t d = 0; d < body->axes.size(); ++d)
-        if (together > 1 && axes_of[stage][d] == row_axis)
+        if (together > 1 && axes_of.at(stage)[d] == row_axis)
           row = draft.stage(stage).loops[draft.stage(stage).axis_loops[d]].name;
       reduce_in_lanes(draft, stage, name, at, row, row.empty() ? 1 : together);
       continue;

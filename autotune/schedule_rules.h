@@ -1,4 +1,4 @@
-/// The rules behind default_schedule, one per kind of loop nest. Internal to autotune/.
+/// What the rules behind every schedule are made of: the draft that they work on, one function per kind of loop nest.
 #pragma once
 
 #include <string>
@@ -6,18 +6,29 @@
 
 #include "autotune/access.h"
 #include "autotune/default_schedule.h"
+#include "autotune/space/chooser.h"
 
 namespace tensmith {
 
-/// A schedule in the making with what the rules need to know.
+/// A schedule in the making with what the rules need to know, and who decides for them.
 class ScheduleDraft {
  public:
-  ScheduleDraft(const Workload& workload, const ScheduleRequest& request);
+  /// `chooser` may be null: then the rules decide by themselves. It and the request must live as long as the draft.
+  ScheduleDraft(const Workload& workload, const ScheduleRequest& request, Chooser* chooser = nullptr);
 
   Schedule schedule;
   const ScheduleRequest& request;
   int threads;  ///< that the rules may use: those of the request, 1 for what runs inside a parallel loop
   std::string explanation;
+  std::vector<ChosenPoint> points;  ///< what was decided so far
+  std::vector<std::string> rules;   ///< which rule served which root: `R: tile-epilogue`
+
+  /// Asks the chooser. What has but one answer is no decision and is not recorded.
+  ChoiceValue decide(Question&& question);
+  int64_t decide_number(Question&& question) { return std::get<int64_t>(decide(std::move(question))); }
+  std::string decide_word(Question&& question) { return std::get<std::string>(decide(std::move(question))); }
+  /// A question with the answers 0 and 1; what the rule would not do is expected to cost `other` times as much.
+  bool decide_yes(const std::string& stage, const std::string& what, bool preferred, double other);
 
   const Target& target() const { return request.target; }
   const StageState& stage(const std::string& name) const { return *schedule.state().find(name); }
@@ -34,11 +45,16 @@ class ScheduleDraft {
   void explain(const std::string& stage, const std::string& text) { explanation += stage + ": " + text + "\n"; }
   /// Axis numbers of a stage in the order of its storage, outermost first; axes of extent 1 first.
   std::vector<int> storage_order(const StageState& stage) const;
-  /// Runs a loop in vectors, four of them a turn where the extent gives as many; short tails get vectors of their own.
+  /// Runs a loop in vectors, by itself four of them a turn where the extent gives as many; short tails get vectors of
+  /// their own. Decides `vectors`: how many a turn, 0: none.
   void vectorize_loop(const std::string& stage, const std::string& loop, const Expr& extent, int lanes);
   /// Runs the loops on the threads when the work is worth it: fuses them (adjacent, outermost) into one parallel loop.
+  /// Decides `parallel`: how many of them, 0: none.
   /// Returns the name of the innermost of them as it is called afterwards.
   std::string parallelize(const std::string& stage, const std::vector<std::string>& loops, double cycles);
+
+ private:
+  Chooser* chooser_;
 };
 
 /// Puts cheap elementwise and injective stages into their readers.
@@ -48,7 +64,8 @@ void inline_cheap_stages(ScheduleDraft& draft);
 std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root,
                                  const std::vector<std::string>& roots);
 
-/// A stage without reduction: vectorised along its storage, in parallel over the rest.
+/// A stage without reduction: vectorised along its storage, in parallel over the rest. Decides `piece` (of a long
+/// vector alone) and `block` (of the two loops that a transposition walks crosswise).
 void schedule_elementwise(ScheduleDraft& draft, const std::string& stage);
 
 /// `stage` reads reduction `reduction` at its own indices (or is it, by a cache stage made before): a register tile
@@ -59,10 +76,15 @@ bool schedule_tile(ScheduleDraft& draft, const std::string& stage, const std::st
 /// by the remainder of an index (transformed tiles): pieces of the tiles through all of them, so that what lies between
 /// stays in L2. Returns false, changing nothing, when there is no such remainder.
 bool schedule_tile_chain(ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
-                     const std::string& reduction);
+                         const std::string& reduction);
+/// Whether it would.
+bool tile_chain_suits(const ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
+                      const std::string& reduction);
 
 /// `stage` reads reductions that do not depend on its innermost axes: row by row, each reduction in vector lanes.
 /// Returns false, changing nothing, when the accesses do not suit.
 bool schedule_rows(ScheduleDraft& draft, const std::string& stage, const std::vector<std::string>& cone);
+/// Whether it would.
+bool rows_suit(const ScheduleDraft& draft, const std::string& stage, const std::vector<std::string>& cone);
 
 }  // namespace tensmith

@@ -3,6 +3,7 @@
 
 #include "autotune/cache_model.h"
 #include "autotune/schedule_rules.h"
+#include "autotune/space/tile_decisions.h"
 #include "autotune/tile_plan.h"
 #include "tensor/walk.h"
 
@@ -64,6 +65,7 @@ class Tiler {
       order.push_back({-distance, static_cast<int>(a)});
     }
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    decide_innermost_reduction(draft_, reduction_, order);
     const StageState& r = draft_.stage(reduction_);
     for (const auto& [distance, a] : order) {
       if (plan_.piece && plan_.piece->axis == a) continue;
@@ -128,7 +130,8 @@ class Tiler {
     // in stride 2, channels-last: 0.48 ms in pieces, 0.23 ms in rows).
     if (plan_.columns_adjacent && plan_.element_operand_bytes > draft_.target().l2_bytes / 2) return false;
     // Columns in blocks are whole planes apart, and one plane after the other is what the hardware prefetches best.
-    const int64_t tiles = plan_.columns_adjacent ? std::max<int64_t>(1, l1 / column_bytes / block_) : 1;
+    const int64_t fitting = plan_.columns_adjacent ? std::max<int64_t>(1, l1 / column_bytes / block_) : 1;
+    const int64_t tiles = decide_chunk(draft_, reduction_, fitting, vector_tiles());
     const int64_t chunks = (vector_tiles() + tiles - 1) / tiles, chunk = (vector_tiles() + chunks - 1) / chunks;
     if (chunk > 1) {
       schedule_.split(reader_, vec_ + ".o", chunk, vec_ + ".c", vec_ + ".o");
@@ -154,7 +157,7 @@ class Tiler {
     traffic.vector_tiles = vector_tiles();
     traffic.columns_adjacent = plan_.columns_adjacent;
     if (outer_.empty() && plan_.outer_row_axis < 0 && plan_.row_axis >= 0) traffic.max_row_blocks = row_tiles();
-    const TileOrder order = choose_tile_order(traffic, draft_.target());
+    const TileOrder order = decide_tile_order(draft_, reduction_, traffic);
     order_text_ = order.vectors_outside ? "one block of vectors for all rows" : "vectors from L2";
     if (order.row_blocks > 1) {
       schedule_.split(reader_, row_outer_, (row_tiles() + order.row_blocks - 1) / order.row_blocks, row_outer_ + ".b",
@@ -237,9 +240,9 @@ class Tiler {
       if (plan_.piece && plan_.piece->axis == static_cast<int>(a)) continue;
       const std::string loop = r.loops[r.reduce_loops[a]].name;
       const bool innermost_loop = loop == reduce_loops_.back();
-      if (plan_.steps <= kUnrollAll || (conditioned && extent <= kUnrollConditioned) ||
-          (innermost_loop && extent <= kUnrollInner))
-        schedule_.unroll(reduction_, loop);
+      const bool unroll = plan_.steps <= kUnrollAll || (conditioned && extent <= kUnrollConditioned) ||
+                          (innermost_loop && extent <= kUnrollInner);
+      if (decide_unroll(draft_, reduction_, loop, extent, plan_.tile, unroll)) schedule_.unroll(reduction_, loop);
     }
   }
 
@@ -253,12 +256,15 @@ class Tiler {
     const double step =
         static_cast<double>(plan_.tile.rows * plan_.tile.vectors) / std::max(1, draft_.target().fma_ports);
     // With pieces the same place of the next piece, all taps later: nearer ones would cost arithmetic in the loop.
-    const auto distance =
+    const auto preferred =
         plan_.piece ? plan_.piece->length : std::clamp<int64_t>(static_cast<int64_t>(kPrefetchCycles / step), 16, 64);
+    const int64_t distance = decide_prefetch(draft_, reduction_, preferred);
+    if (distance == 0) return;
     // What all rows share comes from far only once: each tile of rows asks for its share of the next block, where a
     // step has cycles to spare for the four instructions (128x3072x768 with AVX-512: 0.83 of peak without, 0.92 with).
     constexpr double kCyclesToSpare = 10;
-    const bool shared = row_outer_ == loops_.back() && row_tiles() >= 2 && step >= kCyclesToSpare;
+    const bool stands = draft_.stage(reader_).find_loop(row_outer_) >= 0;  // not fused with others
+    const bool shared = stands && row_outer_ == loops_.back() && row_tiles() >= 2 && step >= kCyclesToSpare;
     for (const std::string& constant : plan_.constants) {
       schedule_.prefetch(reduction_, constant, reduce_loops_.back(), distance);
       if (shared) schedule_.prefetch_next(reduction_, constant, reduce_loops_.back(), row_outer_);
@@ -292,8 +298,9 @@ class Tiler {
 }  // namespace
 
 bool schedule_tile(ScheduleDraft& draft, const std::string& reader, const std::string& reduction) {
-  const std::optional<TilePlan> plan = plan_tile(draft, reader, reduction);
+  std::optional<TilePlan> plan = plan_tile(draft, reader, reduction);
   if (!plan) return false;
+  decide_tile(draft, reduction, *plan);
   Tiler(draft, reader, reduction, *plan).run();
   return true;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "autotune/schedule_rules.h"
+#include "autotune/tile_plan.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -196,7 +197,7 @@ class Chain {
     // One share a thread, so that the pieces of a thread use the same memory one after the other.
     const int64_t pieces = (extents[depth] + piece - 1) / piece;
     const int64_t shares = std::min<int64_t>(draft_.threads, pieces);
-    const bool parallel = shares > 1;
+    const bool parallel = shares > 1 && draft_.decide_yes(root_, "shared_out", true, static_cast<double>(shares));
     if (parallel) {
       schedule.split(root_, at, (pieces + shares - 1) / shares, at + ".p", at + ".s", Tail::kGuard);
       loops.push_back(at + ".p");
@@ -250,6 +251,7 @@ class Chain {
     const int64_t extent = extents[*depth];
     int64_t best = 1;
     double least = 0;
+    Question question(root_, "piece");
     for (int64_t piece = 1; piece <= extent; ++piece) {
       const int64_t turns = ((extent + piece - 1) / piece + draft_.threads - 1) / draft_.threads;
       const double held = static_cast<double>(piece) * between;
@@ -262,8 +264,10 @@ class Chain {
         least = cycles;
         best = piece;
       }
+      // Many pieces differ little; those that divide the extent or are powers of two are told apart.
+      if (extent % piece == 0 || (piece & (piece - 1)) == 0) question.offer(piece, std::max(cycles, 1.0));
     }
-    return best;
+    return draft_.decide_number(std::move(question.prefer(best)));
   }
 
   void schedule_link(const Link& link) {
@@ -311,6 +315,16 @@ bool schedule_tile_serially(ScheduleDraft& draft, const std::string& reduction, 
 }
 
 }  // namespace
+
+bool tile_chain_suits(const ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
+                      const std::string& reduction) {
+  if (cone.size() < 2 || draft.stage(reduction).stage->outputs.size() != 1) return false;
+  ScheduleDraft trial = draft;
+  if (!Chain(trial, root, cone, reduction).plan()) return false;
+  const std::string tile = trial.fresh(reduction + "_acc");
+  trial.schedule.cache_write(reduction, tile);
+  return plan_tile(trial, reduction, tile).has_value();
+}
 
 bool schedule_tile_chain(ScheduleDraft& draft, const std::string& root, const std::vector<std::string>& cone,
                          const std::string& reduction) {

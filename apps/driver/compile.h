@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/driver/program.h"
+#include "autotune/records/record_index.h"
 
 namespace tensmith {
 
@@ -18,13 +19,15 @@ struct CompileOptions {
   bool contract_fma = true;      ///< a*b+c may be rounded once; the switch `contract` can forbid it too
   bool want_references = false;  ///< fill KernelCall::reference; the switch `check` asks for it too
   int compile_threads = 0;       ///< 0: as the switch `compile-threads` says
+  std::shared_ptr<const RecordIndex> records = nullptr;  ///< of tuning: where one fits, its schedule is taken
+  bool require_tuned = false;                            ///< refuse kernels that no record fits
   LowerOptions lower;            ///< hooks for dumps and timing (called from several threads at a time)
 };
 
 /// Compiles a graph with static dims, as the process's switches say. The graph is optimised in place. Errors:
 /// UnsupportedError, UserError with where and way out: `symbolic-dims` when a dim is not bound, `arena-too-large`
 /// beyond the switch `memory-limit-mib`; ReproducibleError when it is our fault; CompilationStopped when the switch
-/// `stop-after` says so. Cost: some ms a distinct kernel, on all cores.
+/// `stop-after` says so; `untuned-kernel` with `require_tuned`. Cost: some ms a distinct kernel, on all cores.
 CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& options);
 
 }  // namespace tensmith

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstdio>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -10,6 +11,8 @@
 #include "apps/driver/in_place.h"
 #include "apps/driver/reproducer.h"
 #include "apps/driver/subgraph.h"
+#include "apps/driver/tuned.h"
+#include "runtime/base/config.h"
 #include "runtime/base/log.h"
 #include "runtime/time_line.h"
 #include "schedule/trace.h"
@@ -49,6 +52,20 @@ void schedule_and_lower(KernelTask& task, const CompileOptions& options, Compile
     info.lower_ms = timer.ms();
     observer.lowered(info.name);
   };
+  if (options.records) {
+    if (std::optional<Schedule> recorded = recorded_schedule(task, *options.records)) {
+      try {
+        info.schedule = std::move(*recorded);
+        info.explanation = "as tuned: " + info.tuning + "\n";
+        lower_now();
+        info.is_tuned = true;
+        observer.scheduled(info);
+        return;
+      } catch (const ScheduleError& e) {
+        info.tuning = "refused: " + info.tuning + ": " + std::string(e.what()).substr(0, 300);
+      }
+    }
+  }
   try {
     {
       const ScopedSpan span(process_time_line(), "schedule " + info.name, "schedule");
@@ -111,6 +128,22 @@ ObjectCode make_kernel_or_tell(const graph::Graph& graph, KernelTask& task, cons
   }
 }
 
+/// Tells of each task whether a record served it; refuses those that none did when all must be.
+void report_tuning(const std::vector<KernelTask>& tasks, bool require_tuned) {
+  std::vector<const CompiledKernel*> all, untuned;
+  for (const KernelTask& task : tasks) {
+    all.push_back(task.info);
+    if (!task.info->is_tuned) untuned.push_back(task.info);
+  }
+  if (config()->explain.find("tuning") != std::string::npos) {
+    const std::string text = "# which kernels stand as tuned\n" + tuning_list(all) + "\n";
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  TS_USER_CHECK(!require_tuned || untuned.empty(), "untuned-kernel")
+      << "records: expected one for each kernel, got none for " << untuned.size() << " of " << all.size() << ":\n"
+      << tuning_list(untuned) << "tune the model again or leave --require-tuned out";
+}
+
 }  // namespace
 
 std::string kernel_key(const graph::GroupWorkload& work, const ScheduleRequest& request) {
@@ -161,6 +194,7 @@ std::vector<ObjectCode> make_kernels(const graph::Graph& graph, std::vector<Kern
   threads.clear();  // joins
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
+  if (options.records) report_tuning(tasks, options.require_tuned);
   std::string standing;
   for (const KernelTask& task : tasks) standing += observer.standing(*task.info);
   for (const StopAt stop : {StopAt::kSchedule, StopAt::kLower, StopAt::kCode}) observer.stop_if(stop, standing);

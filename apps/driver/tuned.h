@@ -1,0 +1,21 @@
+/// Which kernels of a program stand as records of tuning have them, and why the others do not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/driver/kernels.h"
+#include "apps/driver/program.h"
+
+namespace tensmith {
+
+/// The schedule of the best record for the kernel, or nothing; `task.info->tuning` says which one or why not.
+std::optional<Schedule> recorded_schedule(KernelTask& task, const RecordIndex& records);
+
+/// One line: `records: 12 of 20 kernels as tuned; by default: 6 no record of this workload, 2 refused`.
+std::string tuning_summary(const std::vector<CompiledKernel>& kernels);
+
+/// A line for each kernel: its name, as tuned or by default, and why.
+std::string tuning_list(const std::vector<const CompiledKernel*>& kernels);
+
+}  // namespace tensmith

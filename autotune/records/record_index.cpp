@@ -1,0 +1,116 @@
+#include "autotune/records/record_index.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+namespace tensmith {
+
+namespace {
+
+std::string microseconds(double time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g us", time);
+  return text;
+}
+
+std::string layouts_text(const RecordKey& key) {
+  std::string text;
+  for (const auto* list : {&key.input_layouts, &key.output_layouts}) {
+    text += text.empty() ? "" : " -> ";
+    for (const std::string& layout : *list) text += (layout.empty() ? "row-major" : layout) + " ";
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<RecordIndex> RecordIndex::read(const std::vector<std::string>& files) {
+  RecordIndex index;
+  for (const std::string& file : files) {
+    Result<RecordLines> lines = read_records(file);
+    if (!lines) return lines.failure();
+    RecordLines found = std::move(lines).value();
+    for (size_t k = 0; k < found.records.size(); ++k)
+      index.add(std::move(found.records[k]), file + ":" + std::to_string(found.lines[k]));
+    index.bad_.insert(index.bad_.end(), found.bad.begin(), found.bad.end());
+  }
+  return index;
+}
+
+void RecordIndex::add(TuningRecord record, const std::string& where) {
+  ++count_;
+  std::string workload = record.key.workload;
+  by_workload_[std::move(workload)].push_back({std::move(record), where});
+}
+
+RecordFound RecordIndex::best(const Workload& workload, const ScheduleRequest& request) const {
+  return best(record_key(workload, request), origin_here(request.target));
+}
+
+RecordFound RecordIndex::best(const RecordKey& key, const RecordOrigin& here) const {
+  RecordFound found;
+  const auto entries = by_workload_.find(key.workload);
+  if (entries == by_workload_.end()) {
+    found.reason = "no record of this workload";
+    return found;
+  }
+  size_t measured = 0;
+  std::string where, refused;
+  std::set<int> other_threads;
+  std::set<std::string> other_layouts, failures;
+  double least = 0;
+  for (const Entry& entry : entries->second) {
+    const TuningRecord& record = entry.record;
+    if (record.key.threads != key.threads) {
+      other_threads.insert(record.key.threads);
+    } else if (record.key != key) {
+      other_layouts.insert(layouts_text(record.key));
+    } else if (const std::string difference = origin_difference(record.origin, here); !difference.empty()) {
+      refused = entry.where + ": " + difference;
+    } else if (!record.ok()) {
+      failures.insert(record.error.empty() ? "no times" : record.error);
+    } else {
+      ++measured;
+      const double time = record.time_us();
+      if (found.record && time >= least) continue;
+      found.record = &record;
+      least = time;
+      where = entry.where;
+    }
+  }
+  if (found.record) {
+    found.reason = "best of " + std::to_string(measured) + (measured == 1 ? " record, " : " records, ") +
+                   microseconds(least) + ", " + where;
+    return found;
+  }
+  // What comes nearest to a record that serves is said.
+  const auto list = [](const auto& items, auto&& text) {
+    std::string all;
+    for (const auto& item : items) all += (all.empty() ? "" : ", ") + text(item);
+    return all;
+  };
+  if (!failures.empty())
+    found.reason = "only failed attempts: " + list(failures, [](const std::string& s) { return s; });
+  else if (!refused.empty()) found.reason = "refused: " + refused;
+  else if (!other_layouts.empty())
+    found.reason = "only for other layouts: " + list(other_layouts, [](const std::string& s) { return s; });
+  else
+    found.reason = "only for other numbers of threads: " + list(other_threads, [](int n) { return std::to_string(n); });
+  return found;
+}
+
+std::vector<const TuningRecord*> best_records(const std::vector<TuningRecord>& records) {
+  std::vector<const TuningRecord*> best;
+  std::map<std::pair<RecordKey, std::string>, size_t> known;
+  for (const TuningRecord& record : records) {
+    if (!record.ok()) continue;
+    const std::string origin = record.origin.target + "|" + record.origin.cpu + "|" + record.origin.tool;
+    const auto [at, fresh] = known.try_emplace({record.key, origin}, best.size());
+    if (fresh) best.push_back(&record);
+    else if (record.time_us() < best[at->second]->time_us()) best[at->second] = &record;
+  }
+  return best;
+}
+
+}  // namespace tensmith

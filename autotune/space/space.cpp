@@ -1,0 +1,50 @@
+#include "autotune/space/space.h"
+
+namespace tensmith {
+
+Space::Space(Workload workload, ScheduleRequest request, SpaceRules rules)
+    : workload_(std::move(workload)), request_(std::move(request)), rules_(std::move(rules)) {}
+
+Space::Space(Workload workload, ScheduleRequest request, std::function<void(ScheduleDraft&)> declare)
+    : workload_(std::move(workload)), request_(std::move(request)), declare_(std::move(declare)) {}
+
+Result<Candidate> Space::make(Chooser& chooser) const {
+  try {
+    ScheduleDraft draft(workload_, request_, &chooser);
+    if (declare_) declare_(draft);
+    else apply_rules(draft, rules_);
+    Decisions decisions;
+    for (const ChosenPoint& chosen : draft.points) decisions.set(chosen.point.name(), chosen.value());
+    return Candidate{std::move(draft.schedule), std::move(decisions), std::move(draft.points), std::move(draft.rules),
+                     std::move(draft.explanation)};
+  } catch (const ScheduleError& e) {
+    return Failure{e.id(), e.message()};
+  }
+}
+
+Result<Candidate> replay_decisions(const Space& space, const Decisions& decisions, std::string* notes) {
+  ReplayChooser chooser(decisions);
+  Result<Candidate> candidate = space.make(chooser);
+  if (notes) *notes = chooser.notes();
+  return candidate;
+}
+
+Result<Candidate> sample(const Space& space, Rng& rng, Draw draw) {
+  SamplingChooser chooser(rng, draw);
+  return space.make(chooser);
+}
+
+bool enumerate(const Space& space, int64_t limit, const std::function<bool(const Candidate&)>& visit,
+               int64_t* refused) {
+  CountingChooser chooser;
+  for (int64_t made = 0; made < limit; ++made) {
+    const Result<Candidate> candidate = space.make(chooser);
+    if (!candidate && refused) ++*refused;
+    const bool go_on = !candidate || visit(candidate.value());
+    if (!chooser.next()) return true;
+    if (!go_on) return false;
+  }
+  return false;
+}
+
+}  // namespace tensmith

@@ -1,0 +1,182 @@
+#include "autotune/space/tile_decisions.h"
+
+#include <algorithm>
+
+namespace tensmith {
+
+namespace {
+
+// Copies of the multiply-adds of one step that unrolling may make: beyond that the code leaves the decoded cache.
+constexpr int64_t kMostCopies = 1024;
+// Of a size that is known only at run time every remainder of the rows gets a body of its own: so many statements are
+// left for all of them.
+constexpr int64_t kMostCopiesOfOpenSize = 800;
+
+bool has_open_size(const StageNode& stage) {
+  int64_t known;
+  return std::any_of(stage.axes.begin(), stage.axes.end(),
+                     [&](const Axis& a) { return !as_const_int(a.extent, &known); });
+}
+
+/// Whether tiles of so many rows and vectors, `steps` of the reduction unrolled, stay within bounds with all their
+/// remainders.
+bool remainders_fit(const StageNode& stage, int64_t rows, int64_t vectors, int64_t steps) {
+  return !has_open_size(stage) || rows * rows / 2 * vectors * steps <= kMostCopiesOfOpenSize;
+}
+
+/// The tile among those with `vectors` vectors, or all of them, that the model finds cheapest.
+double least_cycles(const std::vector<RegisterTile>& tiles, int vectors) {
+  double least = 0;
+  for (const RegisterTile& tile : tiles)
+    if (tile.vectors == vectors && (least == 0 || tile.cycles < least)) least = tile.cycles;
+  return least;
+}
+
+void decide_size(ScheduleDraft& draft, const std::string& reduction, TilePlan& plan) {
+  TileProblem problem = plan.problem;
+  if (plan.outer_row_axis >= 0) {
+    const RegisterTile alone = choose_register_tile(problem, draft.target());
+    const double several = plan.tile.cycles / static_cast<double>(plan.outer_rows);
+    if (draft.decide_yes(reduction, "tile.whole_rows", true, std::max(1.05, alone.cycles / std::max(1.0, several)))) {
+      problem.row_multiple = plan.rows;
+      problem.rows = plan.rows * ScheduleDraft::size_of(draft.stage(reduction).stage->axes[plan.outer_row_dim].extent);
+    } else {
+      plan.outer_row_axis = plan.outer_row_dim = -1;
+      plan.outer_rows = 1;
+      plan.tile = alone;
+    }
+  }
+  const std::vector<RegisterTile> tiles = register_tiles(problem, draft.target());
+  if (tiles.empty()) return;
+  const RegisterTile preferred = plan.tile;
+  Question vectors(reduction, "tile.vectors");
+  for (const RegisterTile& tile : tiles) vectors.offer(int64_t{tile.vectors}, least_cycles(tiles, tile.vectors));
+  const int64_t columns = draft.decide_number(std::move(vectors.prefer(int64_t{preferred.vectors})));
+  Question rows(reduction, "tile.rows");
+  RegisterTile best;
+  for (const RegisterTile& tile : tiles) {
+    if (tile.vectors != columns) continue;
+    // Short reductions are unrolled whole.
+    const int64_t steps = plan.steps <= 25 ? plan.steps : 1;
+    if (tile.rows > problem.row_multiple && !remainders_fit(*draft.stage(reduction).stage, tile.rows, columns, steps))
+      continue;
+    rows.offer(int64_t{tile.rows}, tile.cycles);
+    if (best.cycles == 0 || tile.cycles < best.cycles) best = tile;
+  }
+  if (columns == preferred.vectors) rows.prefer(int64_t{preferred.rows});
+  const int64_t count = draft.decide_number(std::move(rows));
+  if (columns == preferred.vectors && count == preferred.rows) return;
+  for (const RegisterTile& tile : tiles)
+    if (tile.vectors == columns && tile.rows == count) {
+      plan.tile = tile;
+      if (plan.outer_row_axis >= 0) plan.outer_rows = tile.rows / plan.rows;
+    }
+}
+
+/// Pieces of the reduction's longest axis: each is walked whole, the other axes around it, before the next one.
+void decide_piece(ScheduleDraft& draft, const std::string& reduction, TilePlan& plan) {
+  const Stage body = draft.effective(reduction);
+  if (body->reduce_axes.size() < 2) return;
+  int axis = plan.piece ? plan.piece->axis : 0;
+  int64_t extent = 0;
+  for (size_t a = 0; a < body->reduce_axes.size() && !plan.piece; ++a) {
+    int64_t size;
+    if (!as_const_int(body->reduce_axes[a].extent, &size) || size <= extent) continue;
+    extent = size;
+    axis = static_cast<int>(a);
+  }
+  if (!as_const_int(body->reduce_axes[axis].extent, &extent)) return;
+  Question question(reduction, "tile.piece");
+  question.offer(int64_t{0}, 1.1);
+  // Only whole pieces: a shorter last one would be a second copy of the tile's code.
+  for (int64_t length : {8, 16, 32, 64, 128})
+    if (extent % length == 0 && length < extent) question.offer(length, 1.1);
+  const int64_t length = draft.decide_number(std::move(question.prefer(plan.piece ? plan.piece->length : int64_t{0})));
+  if (length == 0) plan.piece.reset();
+  else plan.piece = ReducePiece{axis, length};
+}
+
+/// A constant that the vectors find in order as it stands need not be packed.
+void decide_packing(ScheduleDraft& draft, const std::string& reduction, TilePlan& plan) {
+  const Stage body = draft.effective(reduction);
+  const Var v = body->axes[plan.vector_dim].var;
+  std::vector<std::string> packed;
+  for (const std::string& constant : plan.constants) {
+    bool in_order = true;
+    for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body))
+      if (draft.schedule.state().stages[access.producer].name == constant)
+        in_order = in_order && stride_of(draft.schedule.state(), access, *body, v) == std::optional<int64_t>(1);
+    if (!in_order || draft.decide_yes(reduction, "pack." + constant, true, 1.1)) packed.push_back(constant);
+  }
+  plan.constants = packed;
+}
+
+}  // namespace
+
+void decide_tile(ScheduleDraft& draft, const std::string& reduction, TilePlan& plan) {
+  decide_size(draft, reduction, plan);
+  decide_piece(draft, reduction, plan);
+  decide_packing(draft, reduction, plan);
+}
+
+TileOrder decide_tile_order(ScheduleDraft& draft, const std::string& reduction, const TileTraffic& traffic) {
+  TileOrder order = choose_tile_order(traffic, draft.target());
+  if (traffic.vector_tiles == 1 && traffic.max_row_blocks == 1) return order;
+  const std::string rows = "rows", vectors = "vectors";
+  Question outside(reduction, "tile.outside");
+  outside.offer(rows, 1.2).offer(vectors, 1.2).prefer(order.vectors_outside ? vectors : rows);
+  const bool vectors_outside = draft.decide_word(std::move(outside)) == vectors;
+  if (vectors_outside != order.vectors_outside) {
+    order.vectors_outside = vectors_outside;
+    order.row_blocks = 1;
+  }
+  if (!vectors_outside) return order;
+  Question blocks(reduction, "tile.row_blocks");
+  const int64_t most = has_open_size(*draft.stage(reduction).stage) ? 1 : std::min<int64_t>(traffic.max_row_blocks, 64);
+  for (int64_t count = 1; count <= most; count *= 2) blocks.offer(count, 1.1);
+  order.row_blocks = draft.decide_number(std::move(blocks.prefer(order.row_blocks)));
+  return order;
+}
+
+int64_t decide_chunk(ScheduleDraft& draft, const std::string& reduction, int64_t preferred, int64_t tiles) {
+  Question question(reduction, "tile.chunk");
+  for (int64_t count = 1; count < tiles; count *= 2) question.offer(count, 1.2);
+  question.offer(tiles, 1.2);
+  return draft.decide_number(std::move(question.prefer(std::min(preferred, tiles))));
+}
+
+void decide_innermost_reduction(ScheduleDraft& draft, const std::string& reduction,
+                                std::vector<std::pair<double, int>>& order) {
+  if (order.size() < 2) return;
+  const Stage body = draft.effective(reduction);
+  Question question(reduction, "tile.innermost");
+  for (const auto& [distance, axis] : order)
+    if (ScheduleDraft::size_of(body->reduce_axes[axis].extent) > 1) question.offer(int64_t{axis}, 1.3);
+  const int64_t axis = draft.decide_number(std::move(question.prefer(int64_t{order.back().second})));
+  const auto chosen = std::find_if(order.begin(), order.end(), [&](const auto& item) { return item.second == axis; });
+  std::rotate(chosen, chosen + 1, order.end());
+}
+
+bool decide_unroll(ScheduleDraft& draft, const std::string& reduction, const std::string& loop, int64_t extent,
+                   const RegisterTile& tile, bool preferred) {
+  int64_t copies = extent * tile.rows * tile.vectors;
+  for (const ChosenPoint& chosen : draft.points)
+    if (chosen.point.stage == reduction && chosen.point.what.rfind("unroll.", 0) == 0)
+      if (const auto* yes = std::get_if<int64_t>(&chosen.value()); yes && *yes > 1) copies *= *yes;
+  // A number rather than yes or no, so that the copies of the next loop can be counted: 1 is none.
+  Question question(reduction, "unroll." + loop);
+  question.offer(int64_t{1}, 1.1);
+  const bool fits =
+      copies <= kMostCopies && remainders_fit(*draft.stage(reduction).stage, tile.rows, 1, copies / tile.rows);
+  if (preferred || fits) question.offer(extent, 1.1);
+  return draft.decide_number(std::move(question.prefer(preferred ? extent : int64_t{1}))) > 1;
+}
+
+int64_t decide_prefetch(ScheduleDraft& draft, const std::string& reduction, int64_t preferred) {
+  Question question(reduction, "prefetch");
+  question.offer(int64_t{0}, 1.1);
+  for (int64_t distance : {8, 16, 32, 64}) question.offer(distance, 1.05);
+  return draft.decide_number(std::move(question.prefer(preferred)));
+}
+
+}  // namespace tensmith
