@@ -14,13 +14,14 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include "codegen/llvm_interleave.h"
 #include "runtime/base/error.h"
 
 namespace tensmith {
 
 // Our lowering has vectorised, unrolled and simplified already; LLVM's O2 and O3 cost 30 ms a kernel and have made
 // kernels up to fifty times slower (their vectorisers and unrollers take the register tile apart).
-void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
+void run_passes(llvm::Module& module, llvm::TargetMachine& machine, const Target& target) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -42,7 +43,9 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   pipeline.addPass(llvm::SimplifyCFGPass());
   pipeline.addPass(llvm::DCEPass());
   for (llvm::Function& function : module) {
-    if (!function.isDeclaration()) pipeline.run(function, functions);
+    if (function.isDeclaration()) continue;
+    pipeline.run(function, functions);
+    interleave_copies(function, functions.getResult<llvm::AAManager>(function), target);
   }
 }
 
