@@ -103,6 +103,7 @@ Result<TuningRecord> record_from_json(const Json& json) {
   // Through the sign, so that all 64 bits survive.
   record.seed = static_cast<uint64_t>(reader.number("seed"));
   record.trial = reader.number("trial");
+  record.is_winner = reader.number("winner") != 0;
   record.date = reader.text("date");
   const Json* decisions = reader.find("decisions", &Json::is_object);
   const Json* steps = reader.find("schedule", &Json::is_object);
@@ -143,6 +144,19 @@ double TuningRecord::spread() const {
   return (quantile(times, 0.75) - quantile(times, 0.25)) / quantile(times, 0.5);
 }
 
+const TuningRecord* record_to_take(const std::vector<const TuningRecord*>& records) {
+  const TuningRecord* taken = nullptr;
+  for (size_t k = 0; k < records.size(); ++k) {
+    const TuningRecord& record = *records[k];
+    if (!record.ok()) continue;
+    const bool fails_later = std::any_of(records.begin() + static_cast<std::ptrdiff_t>(k) + 1, records.end(),
+                                         [&](const TuningRecord* r) { return !r->ok() && r->steps == record.steps; });
+    if (fails_later) continue;
+    if (!taken || record.is_winner || (!taken->is_winner && record.time_us() < taken->time_us())) taken = &record;
+  }
+  return taken;
+}
+
 std::string record_date() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -176,6 +190,7 @@ std::string record_line(const TuningRecord& record) {
   json["error_text"] = record.error_text;
   json["seed"] = static_cast<int64_t>(record.seed);
   json["trial"] = record.trial;
+  json["winner"] = record.is_winner ? 1 : 0;
   json["date"] = record.date;
   const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string line(kHead);

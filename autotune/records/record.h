@@ -47,6 +47,9 @@ struct TuningRecord {
   std::string error_text;
   uint64_t seed = 0;
   int64_t trial = 0;
+  /// Found best at the end of a run, in a thorough comparison with the default (or the default itself, when nothing
+  /// beat it beyond noise): it is taken before faster-looking single trials, until a later winner.
+  bool is_winner = false;
   std::string label;  ///< of the task, for people
   std::string date;   ///< UTC, ISO 8601
 
@@ -60,6 +63,10 @@ struct TuningRecord {
 };
 /// Now, as `date` says it.
 std::string record_date();
+
+/// The record whose schedule is to be taken, of valid ones and failures for one key and origin in the order of their
+/// file: the last winner, else the fastest; never a schedule that failed later. Null when there is none.
+const TuningRecord* record_to_take(const std::vector<const TuningRecord*>& records);
 
 /// Version of the form of a line.
 inline constexpr int kRecordSchema = 1;

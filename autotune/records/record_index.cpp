@@ -56,10 +56,10 @@ RecordFound RecordIndex::best(const RecordKey& key, const RecordOrigin& here) co
     return found;
   }
   size_t measured = 0;
-  std::string where, refused;
+  std::string refused;
+  std::vector<const TuningRecord*> fitting;
   std::set<int> other_threads;
   std::set<std::string> other_layouts, failures;
-  double least = 0;
   for (const Entry& entry : entries->second) {
     const TuningRecord& record = entry.record;
     if (record.key.threads != key.threads) {
@@ -68,20 +68,19 @@ RecordFound RecordIndex::best(const RecordKey& key, const RecordOrigin& here) co
       other_layouts.insert(layouts_text(record.key));
     } else if (const std::string difference = origin_difference(record.origin, here); !difference.empty()) {
       refused = entry.where + ": " + difference;
-    } else if (!record.ok()) {
-      failures.insert(record.error.empty() ? "no times" : record.error);
     } else {
-      ++measured;
-      const double time = record.time_us();
-      if (found.record && time >= least) continue;
-      found.record = &record;
-      least = time;
-      where = entry.where;
+      fitting.push_back(&record);
+      measured += record.ok();
+      if (!record.ok()) failures.insert(record.error.empty() ? "no times" : record.error);
     }
   }
+  found.record = record_to_take(fitting);
   if (found.record) {
-    found.reason = "best of " + std::to_string(measured) + (measured == 1 ? " record, " : " records, ") +
-                   microseconds(least) + ", " + where;
+    const auto entry = std::find_if(entries->second.begin(), entries->second.end(),
+                                    [&](const Entry& e) { return &e.record == found.record; });
+    found.reason = std::string(found.record->is_winner ? "winner of " : "best of ") + std::to_string(measured) +
+                   (measured == 1 ? " record, " : " records, ") + microseconds(found.record->time_us()) + ", " +
+                   entry->where;
     return found;
   }
   // What comes nearest to a record that serves is said.
@@ -101,15 +100,17 @@ RecordFound RecordIndex::best(const RecordKey& key, const RecordOrigin& here) co
 }
 
 std::vector<const TuningRecord*> best_records(const std::vector<TuningRecord>& records) {
-  std::vector<const TuningRecord*> best;
+  std::vector<std::vector<const TuningRecord*>> of_key;
   std::map<std::pair<RecordKey, std::string>, size_t> known;
   for (const TuningRecord& record : records) {
-    if (!record.ok()) continue;
     const std::string origin = record.origin.target + "|" + record.origin.cpu + "|" + record.origin.tool;
-    const auto [at, fresh] = known.try_emplace({record.key, origin}, best.size());
-    if (fresh) best.push_back(&record);
-    else if (record.time_us() < best[at->second]->time_us()) best[at->second] = &record;
+    const auto [at, fresh] = known.try_emplace({record.key, origin}, of_key.size());
+    if (fresh) of_key.emplace_back();
+    of_key[at->second].push_back(&record);
   }
+  std::vector<const TuningRecord*> best;
+  for (const auto& list : of_key)
+    if (const TuningRecord* taken = record_to_take(list)) best.push_back(taken);
   return best;
 }
 

@@ -283,6 +283,40 @@ TEST(RecordIndex, FindsTheBestOrSaysWhyNot) {
   EXPECT_NE(index.best(workload, turned).reason.find("only for other layouts"), std::string::npos);
 }
 
+TEST(RecordIndex, WinnersStandBeforeFasterLookingTrialsAndFailuresLast) {
+  const Workload workload = dense_workload(8, 32, 16);
+  const ScheduleRequest request = request_here();
+  RecordIndex index;
+  TuningRecord usual = record_of(workload, request, 9), fast = usual, lucky = usual, winner = usual;
+  const auto add_step = [](TuningRecord& record, const char* loop) {
+    record.steps.push_back(parse_step(std::string("annotate stage=R loop=") + loop + " key=note.x value=1").value());
+  };
+  add_step(fast, "i0");
+  add_step(lucky, "i1");
+  fast.times_us = {5};
+  lucky.times_us = {4};
+  index.add(usual, "R:1");
+  index.add(fast, "R:2");
+  index.add(lucky, "R:3");
+  EXPECT_EQ(index.best(workload, request).reason, "best of 3 records, 4 us, R:3");
+  winner = fast;
+  winner.is_winner = true;
+  winner.times_us = {6};
+  index.add(winner, "R:4");
+  index.add(lucky, "R:5");
+  EXPECT_EQ(index.best(workload, request).reason, "winner of 5 records, 6 us, R:4");
+  EXPECT_EQ(parse_record_line(record_line(winner).substr(0, record_line(winner).size() - 1)).value(), winner);
+  // Found wrong after all, with the trial that led to it.
+  TuningRecord wrong = fast;
+  wrong.times_us.clear();
+  wrong.error = "wrong-result";
+  index.add(wrong, "R:6");
+  EXPECT_EQ(index.best(workload, request).reason, "best of 5 records, 4 us, R:3");
+  usual.is_winner = true;
+  index.add(usual, "R:7");
+  EXPECT_EQ(index.best(workload, request).record->steps, usual.steps);
+}
+
 TEST(ApplyRecord, RefusesWhatIsNotLegalHere) {
   const Workload workload = dense_workload(8, 32, 16);
   ScheduleRequest request = request_here();
@@ -308,6 +342,7 @@ TEST(Records, BestOfEachTask) {
   all.push_back(all[0]);
   all.back().times_us.clear();
   all.back().error = "crash";
+  all.back().steps.push_back(parse_step("annotate stage=R loop=i0 key=note.x value=1").value());
   const std::vector<const TuningRecord*> best = best_records(all);
   ASSERT_EQ(best.size(), 2u);
   EXPECT_EQ(best[0], &all[2]);

@@ -1,0 +1,242 @@
+#include "autotune/search/task_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tensmith {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// Candidates that are drawn and ranked before the first ones are measured, and those of a round of evolution.
+constexpr int kDrafts = 192, kPool = 96;
+// The first measured ones are the ranking's best.
+constexpr int kProbes = 16;
+// Who may have children.
+constexpr size_t kParents = 12;
+// Of a round, what is drawn without asking the model; it would otherwise never learn what it thinks little of.
+constexpr double kBlind = 0.1;
+// A gain that is one.
+constexpr double kGain = 0.005;
+// Rounds without a gain before the best one's neighbours are tried one decision at a time.
+constexpr int kIdleBeforeDescent = 2;
+// Draws in vain before a space counts as seen.
+constexpr int kVainDraws = 400;
+
+/// The schedule, however it was decided.
+uint64_t hash_of(const Schedule& schedule) {
+  uint64_t hash = 1469598103934665603ull;
+  for (const char c : schedule.to_string()) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+}  // namespace
+
+Result<SearchStrategy> parse_search_strategy(std::string_view text) {
+  if (text == "evolve") return SearchStrategy::kEvolve;
+  if (text == "random") return SearchStrategy::kRandom;
+  if (text == "grid") return SearchStrategy::kGrid;
+  if (text == "anneal") return SearchStrategy::kAnneal;
+  return Failure{"bad-search", "search: expected evolve, random, grid or anneal, got '" + std::string(text) + "'"};
+}
+
+TaskSearch::TaskSearch(Space space, SearchStrategy strategy, uint64_t seed, CandidateScorer& scorer)
+    : space_(std::move(space)),
+      strategy_(strategy),
+      rng_(seed, to_text(space_.workload())),
+      scorer_(scorer),
+      default_us_(kNever),
+      gain_from_us_(kNever),
+      here_us_(kNever) {}
+
+double TaskSearch::best_us() const { return measured_.empty() ? kNever : measured_.front().cost_us; }
+std::shared_ptr<const Candidate> TaskSearch::best() const {
+  return measured_.empty() ? nullptr : measured_.front().candidate;
+}
+
+std::vector<std::shared_ptr<const Candidate>> TaskSearch::best_few(int count) const {
+  std::vector<std::shared_ptr<const Candidate>> list;
+  for (const Measured& m : measured_)
+    if (list.size() < static_cast<size_t>(count)) list.push_back(m.candidate);
+  return list;
+}
+
+bool TaskSearch::add(Pool& pool, Result<Candidate> candidate, const char* origin) {
+  if (!candidate) return false;
+  const uint64_t hash = hash_of(candidate->schedule);
+  if (seen_.count(hash)) return false;
+  for (const Proposal& known : pool)
+    if (known.hash == hash) return false;
+  pool.push_back({std::make_shared<const Candidate>(std::move(candidate).value()), hash, origin});
+  return true;
+}
+
+void TaskSearch::claim(const std::vector<Proposal>& proposals) {
+  for (const Proposal& proposal : proposals) seen_.insert(proposal.hash);
+}
+
+std::vector<Proposal> TaskSearch::take_best(Pool pool, int count, double blind) {
+  const auto wanted = static_cast<size_t>(std::max(0, count));
+  std::vector<Proposal> taken;
+  if (blind > 0) {
+    // Blind ones first, so that what is left is still ordered.
+    for (size_t k = 0; k < wanted && pool.size() > wanted - taken.size(); ++k)
+      if (rng_.chance(blind)) {
+        const auto at = pool.begin() + static_cast<std::ptrdiff_t>(rng_.below(pool.size()));
+        taken.push_back(*at);
+        pool.erase(at);
+      }
+  }
+  std::vector<const Candidate*> candidates;
+  for (const Proposal& proposal : pool) candidates.push_back(proposal.candidate.get());
+  const std::vector<double> costs = scorer_.score(space_, candidates);
+  std::vector<size_t> order(pool.size());
+  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return costs[a] < costs[b]; });
+  for (size_t k = 0; k < order.size() && taken.size() < wanted; ++k) taken.push_back(pool[order[k]]);
+  return taken;
+}
+
+std::vector<Proposal> TaskSearch::probe(int count) {
+  Pool pool;
+  if (!started_) {
+    started_ = true;
+    PreferredChooser preferred;
+    Result<Candidate> usual = space_.make(preferred);
+    TS_CHECK(usual.ok()) << "the default schedule is illegal: " << usual.failure().message;
+    default_ = here_ = std::make_shared<const Candidate>(std::move(usual).value());
+    std::vector<Proposal> first{{default_, hash_of(default_->schedule), "default"}};
+    claim(first);
+    if (strategy_ == SearchStrategy::kEvolve && count > 1) {
+      const std::vector<Proposal> more = probe(count - 1);
+      first.insert(first.end(), more.begin(), more.end());
+    }
+    return first;
+  }
+  // What differs from the default in one decision or two, and draws from the whole space.
+  for (int k = 0; k < kDrafts; ++k) {
+    if (k % 2 == 0) add(pool, mutate(space_, *default_, rng_, 1 + static_cast<int>(rng_.below(2))), "probe");
+    else add(pool, sample(space_, rng_, Draw::kByCost), "probe");
+  }
+  std::vector<Proposal> taken = take_best(std::move(pool), count, 0);
+  claim(taken);
+  return taken;
+}
+
+const TaskSearch::Measured& TaskSearch::parent() {
+  // By rank: the best one is drawn about as often as the next two together.
+  const size_t parents = std::min(kParents, measured_.size());
+  double total = 0;
+  for (size_t k = 0; k < parents; ++k) total += 1.0 / static_cast<double>(k + 1);
+  double at = rng_.uniform() * total;
+  for (size_t k = 0; k < parents; ++k) {
+    at -= 1.0 / static_cast<double>(k + 1);
+    if (at <= 0) return measured_[k];
+  }
+  return measured_[parents - 1];
+}
+
+std::vector<Proposal> TaskSearch::evolve(int count) {
+  Pool pool;
+  for (int k = 0; k < 4 * kPool && pool.size() < kPool; ++k) {
+    const double draw = rng_.uniform();
+    if (measured_.empty() || draw < 0.1) add(pool, sample(space_, rng_, Draw::kByCost), "random");
+    else if (draw < 0.3 && measured_.size() > 1)
+      add(pool, crossover(space_, *parent().candidate, *parent().candidate, rng_), "crossover");
+    else add(pool, mutate(space_, *parent().candidate, rng_, 1 + static_cast<int>(rng_.below(3))), "mutate");
+  }
+  std::vector<Proposal> taken = take_best(std::move(pool), count, kBlind);
+  claim(taken);
+  return taken;
+}
+
+std::vector<Proposal> TaskSearch::descend(int count) {
+  // All candidates that differ from the best one in a single decision.
+  const std::shared_ptr<const Candidate> from = best();
+  if (!from || descended_ == from.get()) return {};
+  Pool pool;
+  for (const ChosenPoint& chosen : from->points)
+    for (size_t option = 0; option < chosen.point.options.size(); ++option) {
+      if (option == chosen.taken) continue;
+      Decisions decisions = from->decisions;
+      decisions.set(chosen.point.name(), chosen.point.options[option].value);
+      add(pool, replay_decisions(space_, decisions), "descent");
+    }
+  if (pool.size() <= static_cast<size_t>(count)) descended_ = from.get();
+  std::vector<Proposal> taken = take_best(std::move(pool), count, 0);
+  claim(taken);
+  return taken;
+}
+
+std::vector<Proposal> TaskSearch::draw_random(int count) {
+  Pool pool;
+  for (int vain = 0; vain < kVainDraws && pool.size() < static_cast<size_t>(count);)
+    if (!add(pool, sample(space_, rng_, Draw::kUniform), "random")) ++vain;
+  claim(pool);
+  return pool;
+}
+
+std::vector<Proposal> TaskSearch::count_on(int count) {
+  Pool pool;
+  while (!counted_ && pool.size() < static_cast<size_t>(count)) {
+    add(pool, space_.make(counter_), "grid");
+    counted_ = !counter_.next();
+  }
+  claim(pool);
+  return pool;
+}
+
+std::vector<Proposal> TaskSearch::walk(int count) {
+  Pool pool;
+  for (int vain = 0; vain < kVainDraws && pool.size() < static_cast<size_t>(count);)
+    if (!add(pool, mutate(space_, *here_, rng_, 1 + static_cast<int>(rng_.below(2))), "walk")) ++vain;
+  claim(pool);
+  return pool;
+}
+
+std::vector<Proposal> TaskSearch::propose(int count) {
+  if (count <= 0 || exhausted_) return {};
+  if (!started_) return probe(count);
+  std::vector<Proposal> taken;
+  switch (strategy_) {
+    case SearchStrategy::kRandom: break;
+    case SearchStrategy::kGrid: taken = count_on(count); break;
+    case SearchStrategy::kAnneal: taken = walk(count); break;
+    case SearchStrategy::kEvolve:
+      if (proposed() <= kProbes) taken = probe(count);
+      else if (idle_rounds_ >= kIdleBeforeDescent) taken = descend(count);
+      if (taken.empty()) taken = evolve(count);
+      break;
+  }
+  if (taken.empty() && strategy_ != SearchStrategy::kGrid) taken = draw_random(count);
+  exhausted_ = taken.empty();
+  return taken;
+}
+
+void TaskSearch::tell(const Proposal& proposal, double cost_us) {
+  ++told_;
+  scorer_.learn(space_, *proposal.candidate, cost_us);
+  if (std::string_view(proposal.origin) == "default") default_us_ = cost_us;
+  if (std::isfinite(cost_us)) {
+    const auto at = std::upper_bound(measured_.begin(), measured_.end(), cost_us,
+                                     [](double cost, const Measured& m) { return cost < m.cost_us; });
+    measured_.insert(at, {proposal.candidate, cost_us});
+    if (best_us() < gain_from_us_ * (1 - kGain)) {
+      gain_from_us_ = best_us();
+      told_at_gain_ = told_;
+    }
+  }
+  constexpr int64_t kRound = 8;
+  idle_rounds_ = static_cast<int>((told_ - told_at_gain_) / kRound);
+  if (strategy_ != SearchStrategy::kAnneal || !std::isfinite(cost_us)) return;
+  // Metropolis on the ratio; from taking a tenth more two times in three down to hardly ever.
+  const double temperature = 0.25 / std::sqrt(static_cast<double>(told_));
+  if (!std::isfinite(here_us_) || cost_us < here_us_ ||
+      rng_.chance(std::exp(-(cost_us / here_us_ - 1) / temperature))) {
+    here_ = proposal.candidate;
+    here_us_ = cost_us;
+  }
+}
+
+}  // namespace tensmith
