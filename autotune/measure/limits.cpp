@@ -43,6 +43,7 @@ Json to_json(const GuardOptions& o) {
 GuardOptions guard_options_from_json(const Json& json) {
   GuardOptions o;
   if (!json.is_object()) return o;
+  o.min_fmas = field(json, "min_fmas", o.min_fmas);
   o.max_stack_share = field(json, "max_stack_share", o.max_stack_share);
   o.max_scalar_share = field(json, "max_scalar_share", o.max_scalar_share);
   o.allow_calls = field(json, "allow_calls", o.allow_calls);

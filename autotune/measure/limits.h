@@ -31,12 +31,14 @@ struct TimingOptions {
   double slow_yardstick = 1.25;  ///< windows beside a yardstick that much slower than its best do not count
 };
 
-/// What the assembly guard refuses. The defaults only refuse what is bad without doubt: a loop of vector FMAs that
-/// spills its accumulators or calls functions.
+/// What the assembly guard refuses: only loops that are dense products without doubt, and only what no such loop needs.
+/// Small buffers of a schedule lie on the stack too, so a reference is not a spill by itself; an accumulator that is
+/// spilled costs two for each FMA.
 struct GuardOptions {
-  double max_stack_share = 0.25;  ///< stack references to FMAs in the hot loop
-  double max_scalar_share = 0.5;  ///< scalar FMAs to all FMAs in the hot loop
-  bool allow_calls = false;       ///< in a hot loop that has FMAs
+  int min_fmas = 16;              ///< FMAs of a hot loop that is judged
+  double max_stack_share = 1.5;   ///< stack references to FMAs
+  double max_scalar_share = 0.5;  ///< scalar FMAs to all FMAs
+  bool allow_calls = false;
 };
 
 Json to_json(const TimingOptions& options);

@@ -60,7 +60,7 @@ class MeasureSession {
   void remove_task(int task);
 
   /// Hands over a candidate; returns its id at once.
-  int64_t submit(int task, Candidate candidate);
+  int64_t submit(int task, MeasureCandidate candidate);
   /// A finished result, if there is one.
   std::optional<MeasureResult> poll();
   /// Waits for one. Null when the time is over or nothing is pending. Units: seconds.
@@ -78,6 +78,9 @@ class MeasureSession {
     double cost_us = 0;
   };
   std::optional<Incumbent> incumbent(int task) const;
+
+  /// What the reference of a task had to leave out or change; empty when nothing.
+  std::string task_note(int task) const;
 
   SessionCounts counts() const;
   /// What the runner said of itself: `tool`, `protocol`, `target`, `cpu`.

@@ -46,7 +46,7 @@ Json to_json(const BuiltKernel& kernel);
 Result<BuiltKernel> built_kernel_from_json(const Json& json);
 
 /// One thing to measure: a schedule as steps, or code that was made elsewhere.
-struct Candidate {
+struct MeasureCandidate {
   std::vector<Step> steps;
   std::optional<BuiltKernel> built;  ///< measured as it is; `steps` are ignored
   bool use_guard = true;             ///< let the assembly guard refuse it
