@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/dim_facts.h"
+#include "runtime/base/rng.h"
 #include "tensor/interpret.h"
 #include "tensor/walk.h"
 
@@ -102,7 +103,7 @@ Result<std::vector<RefTensor>> run_decomposed(const BoundNode& bound, const std:
   editor.set_outputs(outputs, names);
   editor.erase_dead();
   TS_CHECK(!scratch.alive(id)) << "decomposition of " << node.op->name << " uses the node itself";
-  return interpret(scratch, std::move(given), {options.round_each, options.by_compute, nullptr});
+  return interpret(scratch, std::move(given), {options.round_each, options.by_compute, options.noise, nullptr});
 }
 
 /// A tensor that is a placeholder or stands twice among the outputs gets a stage of its own.
@@ -216,8 +217,13 @@ Result<std::vector<RefTensor>> interpret_node(const Node& node, const std::vecto
   auto outputs = run();
   if (!outputs) return outputs;
   std::vector<RefTensor> tensors = std::move(outputs).value();
-  for (RefTensor& tensor : tensors)
+  // All elements alike, as where equal rows are summed in the same order: independent errors would cancel out in means.
+  const double factor = 1 + (Rng(static_cast<uint64_t>(node.id) + 1).chance(0.5) ? options.noise : -options.noise);
+  for (RefTensor& tensor : tensors) {
+    if (options.noise > 0)
+      for (double& x : tensor.f) x *= factor;
     if (options.round_each || !tensor.is_float()) round_to_dtype(tensor);
+  }
   return tensors;
 }
 

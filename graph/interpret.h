@@ -12,6 +12,7 @@ namespace tensmith::graph {
 struct InterpretOptions {
   bool round_each = true;   ///< round floats to their dtype after every operator; false: float64 throughout
   bool by_compute = false;  ///< run compute rules as plain loops wherever there is one, not references
+  double noise = 0;         ///< moves all float results of an operator by that part of themselves, up or down
   /// Called after every node (not for inputs and constants) with its outputs.
   std::function<void(const Node&, const std::vector<RefTensor>& outputs)> on_node = nullptr;
 };

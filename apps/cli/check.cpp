@@ -26,7 +26,7 @@ int check(const Options& options) {
     for (graph::NodeId id : optimised.inputs) is_open = is_open || !optimised.type({id, 0}).is_static();
     // While sizes of inputs are open, what follows from them is no fault of the model.
     for (graph::UnsupportedRow& row : graph::unsupported_nodes(optimised).rows)
-      if (!is_open || row.id != "dynamic-shape") imported.unsupported.add(std::move(row));
+      if (!is_open || !row.id.starts_with("dynamic-")) imported.unsupported.add(std::move(row));
   }
   Json json = json_header(provenance("tensmith.check/1", options, model, 0));
   json["model"] = imported.info.name;
@@ -35,6 +35,18 @@ int check(const Options& options) {
   json["supported"] = imported.ok();
   json["unsupported"] = to_json(imported.unsupported);
   json["warnings"] = imported.warnings;
+  const bool needs_sizes = imported.needs_sizes();
+  json["needs_sizes"] = needs_sizes;
+  Json open_dims = Json::array();
+  for (const Var& dim : imported.graph.dims) open_dims.push_back(dim.name());
+  json["open_dims"] = open_dims;
+  if (needs_sizes) {
+    // Whether these nodes can be compiled follows from the sizes: the model is neither supported nor refused.
+    if (options.json) std::cout << json_text(json);
+    else std::cout << "open sizes decide whether these nodes can be compiled:\n" << to_string(imported.unsupported);
+    throw UserError("symbolic-dims", "model: expected sizes that are known when checking, got open ones of inputs " +
+                                         imported.open.inputs + "; give " + imported.open.dims);
+  }
   if (!imported.ok()) {
     if (options.json) std::cout << json_text(json);
     else std::cout << "not supported yet:\n" << to_string(imported.unsupported);
@@ -66,9 +78,6 @@ int check(const Options& options) {
   json["outputs"] = ports(imported.graph.outputs, [&](size_t k) {
     return imported.graph.output_names[k] + ": " + to_string(imported.graph.type(imported.graph.outputs[k]));
   });
-  Json open_dims = Json::array();
-  for (const Var& dim : imported.graph.dims) open_dims.push_back(dim.name());
-  json["open_dims"] = open_dims;
   json["ops"] = ops;
   json["weight_bytes"] = weights;
   json["flops"] = is_static ? Json(flops) : Json();

@@ -79,15 +79,28 @@ HostTensor from_reference(const graph::RefTensor& ref) {
   return tensor;
 }
 
-std::vector<HostTensor> interpreter_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs) {
+namespace {
+
+std::vector<HostTensor> interpreted(const graph::Graph& graph, const std::vector<HostTensor>& inputs, double noise) {
   std::vector<graph::RefTensor> references;
   for (const HostTensor& input : inputs) references.push_back(to_reference(input));
   graph::InterpretOptions options;
-  options.round_each = false;
+  options.round_each = noise > 0;
+  options.noise = noise;
   std::vector<HostTensor> outputs;
   for (const graph::RefTensor& ref : take(graph::interpret(graph, std::move(references), options)))
     outputs.push_back(from_reference(ref));
   return outputs;
+}
+
+}  // namespace
+
+std::vector<HostTensor> interpreter_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs) {
+  return interpreted(graph, inputs, /*noise=*/0);
+}
+
+std::vector<HostTensor> rounded_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs) {
+  return interpreted(graph, inputs, /*noise=*/1e-6);
 }
 
 NodeReport compare_per_node(const graph::Graph& graph, const Options& options, std::vector<HostTensor>& inputs) {

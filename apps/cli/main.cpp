@@ -88,6 +88,28 @@ void check_command(const CLI::App& app, const std::vector<std::string>& words) {
 }
 
 /// `--json` may stand with or without a file, so a model behind it would be taken for the file and be overwritten.
+/// Refuses a flag that the command does not have, with the nearest that it has.
+void check_flags(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = words[0][0] == '-' ? nullptr : app.get_subcommand(words[0]);
+  std::vector<std::string> names;
+  for (const tensmith::Switch& known : tensmith::switches()) names.emplace_back(known.name);
+  for (const CLI::App* owner : {&app, command})
+    for (const CLI::Option* option : owner ? owner->get_options() : std::vector<const CLI::Option*>())
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    if (word.rfind("--", 0) != 0) continue;
+    const std::string name = word.substr(2, word.find('=') - 2);
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string near = tensmith::nearest_word(name, names);
+    throw tensmith::UserError(
+        "bad-usage",
+        "option --" + name + ": expected a flag of " + (command ? command->get_name() : "tensmith") + ", got none" +
+            (near.empty() ? "" : "; did you mean '--" + near + "'?") +
+            (near.empty() ? "; run tensmith " + (command ? command->get_name() + " " : "") + "--help" : ""));
+  }
+}
+
 void check_json_file(const Options& o) {
   static constexpr const char* kModels[] = {".onnx", ".so", ".graph", ".a", ".o"};
   const std::string suffix = std::filesystem::path(o.json_file).extension().string();
@@ -273,6 +295,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     std::ios::sync_with_stdio(false);
+  check_flags(app, words);
     const int code = run(argc, argv);
     std::cout.flush();
     if (!std::cout) {

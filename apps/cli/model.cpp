@@ -122,18 +122,10 @@ bool is_library(const std::string& path) {
 }
 
 void check_dims_known(const graph::Graph& graph) {
-  for (graph::NodeId id : graph.inputs) {
-    const graph::TensorType& type = graph.type({id, 0});
-    if (type.is_static()) continue;
-    std::string open;
-    for (const Var& dim : graph.dims)
-      for (const Expr& extent : type.shape)
-        if (extent.same_as(dim)) open += " --dim " + dim.name() + "=SIZE";
-    const std::string& name = graph.value_name({id, 0});
-    throw UserError("symbolic-dims", "input " + name + ": expected sizes that are known when compiling, got " +
-                                         to_string(type) + "; give" + open + ", or an array: --input " + name +
-                                         "=@FILE.npy");
-  }
+  const graph::OpenSizes open = graph::open_sizes(graph);
+  TS_USER_CHECK(open.inputs.empty(), "symbolic-dims")
+      << "model: expected sizes that are known when compiling, got open ones of inputs " << open.inputs << "; give "
+      << open.dims << ", or arrays: " << open.arrays;
 }
 
 bool is_graph_text(const std::string& path) { return std::filesystem::path(path).extension() == ".graph"; }
@@ -146,7 +138,9 @@ std::map<std::string, std::string> parse_assignments(const std::vector<std::stri
     const size_t equals = file != std::string::npos ? file : item.rfind('=');
     TS_USER_CHECK(equals != std::string::npos && equals > 0, "bad-assignment")
         << flag << " " << item << ": expected NAME=VALUE, got no '='; write " << flag << " NAME=VALUE";
-    map[item.substr(0, equals)] = item.substr(equals + 1);
+    const auto [known, fresh] = map.emplace(item.substr(0, equals), item.substr(equals + 1));
+    TS_USER_CHECK(fresh, "named-twice") << flag << " " << item << ": expected each name once, got " << known->first
+                                        << " with '" << known->second << "' too; leave one out";
   }
   return map;
 }
@@ -273,7 +267,10 @@ std::vector<HostTensor> make_inputs(const LoadedModel& model, const Options& opt
 Instance make_instance(const Module& module, const Options& options) {
   InstanceOptions instance;
   instance.threads = options.threads;
-  if (is_library(options.model) && options.target != "host") instance.target = options.target;
+  if (is_library(options.model)) {
+    if (options.target != "host") instance.target = options.target;
+    instance.verify_weights = !options.serve;  // which times the start
+  }
   return take(module.create(instance));
 }
 

@@ -15,6 +15,7 @@ constexpr size_t kMaxWarnings = 50;
 void GraphImporter::run_main() {
   define_initializers();
   define_inputs();
+  session_.result.open = open_sizes(editor_.graph());
   order_nodes();
   import_nodes();
   set_graph_outputs();

@@ -158,7 +158,37 @@ ImportResult import_bytes(const void* data, size_t size, const std::string& wher
 
 }  // namespace
 
+OpenSizes open_sizes(const Graph& graph) {
+  OpenSizes open;
+  const auto add = [](std::string& list, const char* between, const std::string& text) {
+    list += (list.empty() ? "" : between) + text;
+  };
+  std::set<std::string> named;
+  for (NodeId id : graph.inputs) {
+    const TensorType& type = graph.type({id, 0});
+    if (type.is_static()) continue;
+    const std::string& name = graph.value_name({id, 0});
+    add(open.inputs, ", ", name + ": " + to_string(type));
+    add(open.arrays, " ", "--input " + name + "=@FILE.npy");
+    for (const Expr& extent : type.shape)
+      for (const Var& dim : graph.dims)
+        if (extent.same_as(dim) && named.insert(dim.name()).second)
+          add(open.dims, " ", "--dim " + dim.name() + "=SIZE");
+  }
+  return open;
+}
+
+bool ImportResult::needs_sizes() const {
+  if (ok()) return false;
+  for (const UnsupportedRow& row : unsupported.rows)
+    if (!row.id.starts_with("dynamic-")) return false;
+  return !open.inputs.empty();
+}
+
 Graph ImportResult::take() && {
+  if (needs_sizes())
+    throw UserError("symbolic-dims", "model: expected sizes that are known when compiling, got open ones of inputs " +
+                                         open.inputs + "; give " + open.dims + ", or arrays: " + open.arrays);
   if (!ok())
     throw UnsupportedError("unsupported-model",
                            "model: expected only supported operators, got these:\n" + to_string(unsupported));

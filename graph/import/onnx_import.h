@@ -42,15 +42,27 @@ struct ModelInfo {
   std::map<std::string, std::string> metadata;
 };
 
+/// The open dims of a graph's inputs, in words; all empty when there are none.
+struct OpenSizes {
+  std::string inputs;  ///< `x: f32[n, 3], y: f32[n]`
+  std::string dims;    ///< `--dim n=SIZE`
+  std::string arrays;  ///< `--input x=@FILE.npy --input y=@FILE.npy`
+};
+OpenSizes open_sizes(const Graph& graph);
+
 /// Either a graph, or the list of all that is not supported.
 struct ImportResult {
-  Graph graph;  ///< complete exactly when `unsupported` is empty
+  Graph graph;     ///< complete exactly when `unsupported` is empty
+  OpenSizes open;  ///< of the model's inputs; an incomplete graph has more, for results of nodes that are missing
   UnsupportedReport unsupported;
   std::vector<std::string> warnings;  ///< e.g. declared shapes that are wrong
   ModelInfo info;
 
   bool ok() const { return unsupported.empty(); }
-  /// The graph. Errors: UnsupportedError "unsupported-model" with the table.
+  /// Whether inputs have open dims and nothing else stands in the way: with sizes for them it would be another table.
+  bool needs_sizes() const;
+  /// The graph. Errors: UserError "symbolic-dims" that asks for sizes where only these are missing, UnsupportedError
+  /// "unsupported-model" with the table.
   Graph take() &&;
 };
 

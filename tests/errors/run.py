@@ -95,6 +95,45 @@ def cases(folder: Path) -> list[Case]:
     )
     library = str(folder / "liblib.so")
     subprocess.run([TENSMITH, "compile", good, "-o", library], check=True, capture_output=True, timeout=60)
+    gather = save(
+        "gather.onnx",
+        make(
+            [node("Gather", ["x", "i"], ["y"], name="pick")],
+            [value("x", [5, 3]), value("i", [2], INT64)],
+            [value("y", [2, 3])],
+        ),
+    )
+    np.save(folder / "outside.npy", np.array([0, 5], np.int64))
+    clamped = save(
+        "clamped.onnx",
+        make(
+            [
+                node("Shape", ["x"], ["n"], end=1),
+                node("Min", ["n", "most"], ["m"]),
+                node("Slice", ["x", "zero", "m"], ["s"]),
+                node("Add", ["s", "x"], ["y"]),
+            ],
+            [value("x", ["n", 3]), value("z", ["k"])],
+            [value("y", ["n", 3])],
+            initializers=[helper.make_tensor("most", INT64, [1], [9]), helper.make_tensor("zero", INT64, [1], [0])],
+        ),
+    )
+    weighty = save(
+        "weighty.onnx",
+        make(
+            [node("MatMul", ["x", "w"], ["y"])],
+            [value("x", [2, 64])],
+            [value("y", [2, 64])],
+            initializers=[helper.make_tensor("w", FLOAT, [64, 64], np.ones(4096).tolist())],
+        ),
+    )
+    for file in ("libgather.so", "libweighty.so"):
+        source = gather if file == "libgather.so" else weighty
+        command = [TENSMITH, "compile", source, "-o", str(folder / file), "--weights", "file"]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+    weights = bytearray((folder / "weighty.weights").read_bytes())
+    weights[len(weights) // 2] ^= 1
+    (folder / "weighty.weights").write_bytes(weights)
     (folder / "blocked.h").mkdir()
     check = lambda path: ["check", path]  # noqa: E731
     size = 1 << 40
@@ -424,6 +463,32 @@ def cases(folder: Path) -> list[Case]:
             2,
             "bad-batch",
         ),
+        # Data that the model does not allow, and files that changed.
+        Case(
+            "indices outside",
+            ["run", gather, "--input", f"i=@{folder}/outside.npy"],
+            2,
+            "run-failed",
+            "node pick (Gather, kernel k0_gather): input indices: expected indices from -5 to 4",
+        ),
+        Case(
+            "indices outside for a library",
+            ["run", str(folder / "libgather.so"), "--input", f"i=@{folder}/outside.npy"],
+            2,
+            "run-failed",
+            "node pick",
+        ),
+        Case("weights that changed", ["run", str(folder / "libweighty.so")], 2, "bad-weights", "damaged"),
+        # Sizes that decide what can be compiled.
+        Case("check asks for sizes", check(clamped), 2, "symbolic-dims", "x: f32[n, 3], z: f32[k]; give --dim n=SIZE"),
+        Case("run asks for sizes", ["run", clamped], 2, "symbolic-dims", "--dim n=SIZE --dim k=SIZE, or arrays"),
+        Case("a size that does not do", ["check", clamped, "--dim", "n=10", "--dim", "k=1"], 2, "", "Add"),
+        # Said twice, or misspelt.
+        Case("a dim named twice", ["run", dynamic, "--dim", "n=3", "--dim", "n=4"], 2, "named-twice", "'3'"),
+        Case("an input named twice", ["run", good, "--input", "x=ones", "--input", "x=zeros"], 2, "named-twice"),
+        Case("an output named twice", ["run", good, *(2 * ["--output", f"y=@{folder}/y.npy"])], 2, "named-twice"),
+        Case("a misspelt flag", ["run", good, "--treads", "2"], 2, "bad-usage", "did you mean '--threads'"),
+        Case("a misspelt switch", ["run", good, "--verify-eech"], 2, "bad-usage", "did you mean '--verify-each'"),
         # Switches.
         Case("an unknown pass", ["run", good, "--stop-after=vectorise"], 2, "unknown-pass", "did you mean 'vectorize'"),
         Case("an unknown pass to print", ["run", good, "--print-ir=after:foo"], 2, "unknown-pass"),
