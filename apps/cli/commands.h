@@ -14,5 +14,6 @@ int profile(const Options& options);
 int inspect(const Options& options);
 int explain(const Options& options);
 int target(const Options& options);
+int records(const Options& options);
 
 }  // namespace tensmith::cli

@@ -3,6 +3,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
+#include "apps/driver/tuned.h"
 #include "runtime/base/files.h"
 #include "runtime/base/sha256.h"
 
@@ -25,6 +26,7 @@ int compile(const Options& options) {
   compile.prefix = prefix_for(options.output);
   CompiledProgram program = compile_graph(graph, compile);
   program.model_digest = digest;
+  if (!options.records.empty()) std::cerr << tuning_summary(program.kernels) << "\n";
   ExportOptions target;
   target.path = options.output;
   target.weights = options.weights == "embed"  ? WeightsHome::kEmbed

@@ -176,6 +176,13 @@ int run(int argc, char** argv) {
                                                               : "expected a number from 0 on, got '" + text + "'";
       },
       "NUMBER");
+  const auto with_records = [&](CLI::App* s) {
+    s->add_option("--records", o.records, "file of tuning records whose schedules are taken (repeatable)")
+        ->type_name("R.jsonl")
+        ->expected(1)
+        ->take_all();
+    s->add_flag("--require-tuned", o.require_tuned, "refuse kernels that no record fits");
+  };
   const auto with_inputs = [&](CLI::App* s) {
     s->add_option("--input", o.inputs,
                   "NAME=@FILE.npy, NAME=random:SEED, NAME=zeros or NAME=ones (repeatable; default random:0)")
@@ -190,11 +197,13 @@ int run(int argc, char** argv) {
 
   CLI::App* compile = sub("compile", "compiles a model to one library with a C header", tensmith::cli::compile);
   with_model(compile);
+  with_records(compile);
   compile->add_option("-o,--output", o.output, "OUT.so, OUT.a or OUT.o")->required();
   compile->add_option("--weights", o.weights, "embed, file or auto")->check(CLI::IsMember({"embed", "file", "auto"}));
 
   CLI::App* run = sub("run", "runs a model or library once", tensmith::cli::run);
   with_model(run);
+  with_records(run);
   with_inputs(run);
   run->add_option("--output", o.outputs, "NAME=@FILE.npy (repeatable)")->expected(1)->take_all();
   run->add_option("--print-top", o.print_top, "print the N largest elements of each output")
@@ -202,6 +211,7 @@ int run(int argc, char** argv) {
 
   CLI::App* verify = sub("verify", "compares a compiled model with a reference", tensmith::cli::verify);
   with_model(verify);
+  with_records(verify);
   with_inputs(verify);
   verify->add_option("--ref", o.reference, "interp, onnxruntime, or a folder with arrays");
   verify->add_option("--rtol", o.rtol, "relative tolerance")->check(tolerance);
@@ -215,6 +225,7 @@ int run(int argc, char** argv) {
 
   CLI::App* bench = sub("bench", "times a model or library", tensmith::cli::bench);
   with_model(bench);
+  with_records(bench);
   with_inputs(bench);
   bench->add_option("--compare", o.compare, "onnxruntime: time it in turns");
   bench->add_option("--rounds", o.rounds, "timed runs")->check(CLI::Range(1, 1000000));
@@ -223,6 +234,7 @@ int run(int argc, char** argv) {
 
   CLI::App* profile = sub("profile", "times every kernel", tensmith::cli::profile);
   with_model(profile);
+  with_records(profile);
   with_inputs(profile);
   profile->add_option("--trace", o.trace, "write a Chrome trace to FILE");
   profile->add_option("--rounds", o.rounds, "timed runs")->check(CLI::Range(1, 1000000));
@@ -230,9 +242,19 @@ int run(int argc, char** argv) {
 
   CLI::App* inspect = sub("inspect", "shows kernels, schedules, loops and assembly", tensmith::cli::inspect);
   with_model(inspect);
+  with_records(inspect);
   inspect->add_flag("--json", o.json, "print JSON");
   inspect->add_option("--schedule", o.schedule, "kernels whose name contains this: workload, reasons, steps, loops");
   inspect->add_option("--asm", o.assembly, "the same with assembly");
+
+  CLI::App* records = sub("records", "lists, merges and checks records of tuning", tensmith::cli::records);
+  records->add_option("action", o.action, "ls, best, merge, prune, verify or export")
+      ->required()
+      ->check(CLI::IsMember({"ls", "best", "merge", "prune", "verify", "export"}));
+  records->add_option("files", o.files, "files of records")->required();
+  records->add_option("-o,--output", o.output, "merge, prune, export: the result");
+  records->add_flag("--json", o.json, "ls, best: print JSON");
+  records->add_flag("--replay", o.replay, "verify: lower each schedule and check it");
 
   CLI::App* explain = sub("explain", "explains an error id", tensmith::cli::explain);
   explain->add_option("id", o.id, "the id in brackets at the end of a message");
@@ -269,7 +291,9 @@ int run(int argc, char** argv) {
     o.json = true;
     o.json_file.clear();
   }
-  if (command != tensmith::cli::explain && command != tensmith::cli::target && o.model.empty() && o.batch.empty())
+  const bool needs_model =
+      command != tensmith::cli::explain && command != tensmith::cli::target && command != tensmith::cli::records;
+  if (needs_model && o.model.empty() && o.batch.empty())
     throw tensmith::UserError("bad-usage", "command line: expected a model, got none; run tensmith COMMAND MODEL");
   int code = 0;
   try {

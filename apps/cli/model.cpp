@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "apps/driver/tuned.h"
 #include "graph/import/specialize.h"
 #include "runtime/base/config.h"
 #include "runtime/base/files.h"
@@ -172,6 +173,14 @@ CompileOptions compile_options(const Options& options) {
   compile.target = take(Target::parse(options.target));
   compile.opt_level = options.opt_level;
   compile.threads = options.threads;
+  TS_USER_CHECK(!options.require_tuned || !options.records.empty(), "bad-usage")
+      << "--require-tuned: expected a file of records, got none; add --records R.jsonl";
+  if (!options.records.empty()) {
+    auto records = std::make_shared<RecordIndex>(take(RecordIndex::read(options.records)));
+    for (const BadLine& bad : records->bad()) std::cerr << "note: skipped " << to_string(bad) << "\n";
+    compile.records = std::move(records);
+    compile.require_tuned = options.require_tuned;
+  }
   return compile;
 }
 
@@ -185,6 +194,9 @@ LoadedModel load_model(const Options& options, const std::map<std::string, HostT
         << "--dim " << options.dims[0]
         << ": expected no --dim with a library, whose sizes are fixed; compile the model "
         << "again for others";
+    TS_USER_CHECK(options.records.empty(), "bad-usage")
+        << "--records: expected a model, got the library " << options.model << ", whose kernels are made; compile the "
+        << "model with them";
     const ScopedSpan span(process_time_line(), "load", "load");
     model.module = take(Module::load(options.model));
     model.digest = model.module->model().digest;
@@ -200,6 +212,7 @@ LoadedModel load_model(const Options& options, const std::map<std::string, HostT
   compile.want_references = references;
   auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile));
   program->model_digest = model.digest;
+  if (!options.records.empty()) std::cerr << tuning_summary(program->kernels) << "\n";
   model.program = program;
   model.module = load_program(model.program);
   model.load_ms = ms_since(start);

@@ -31,6 +31,11 @@ struct Options {
   std::string trace;                 ///< profile: Chrome trace
   std::string schedule, assembly;    ///< inspect: a kernel's name or part of it; "" none
   std::string id;                    ///< explain
+  std::vector<std::string> records;  ///< compile, run, bench, verify: files of tuning records
+  bool require_tuned = false;        ///< refuse kernels without a record
+  std::string action;                ///< records: ls|best|merge|prune|verify|export
+  std::vector<std::string> files;    ///< records
+  bool replay = false;               ///< records verify: lower each schedule
   std::string command_line;          ///< as given, for reproducers
 };
 

@@ -120,7 +120,18 @@ ObjectCode make_kernel_or_tell(const graph::Graph& graph, KernelTask& task, cons
     return ReproducibleError(text, files_of(graph, task, text));
   };
   try {
-    return make_kernel(task, options, observer);
+    try {
+      return make_kernel(task, options, observer);
+    } catch (const ScheduleError& e) {
+      // A record's schedule may lower and still ask the code generator for too much.
+      if (!task.info->is_tuned) throw;
+      task.info->is_tuned = false;
+      task.info->tuning = "refused: " + task.info->tuning + ": " + std::string(e.what()).substr(0, 300);
+      task.info->explanation.clear();
+      CompileOptions by_default = options;
+      by_default.records = nullptr;
+      return make_kernel(task, by_default, observer);
+    }
   } catch (const ScheduleError& e) {
     throw tell(e);
   } catch (const InternalError& e) {
