@@ -288,6 +288,22 @@ TEST(Weights, OneStorageInSeveralShapesIsPackedForEach) {
   check_all(net.graph);
 }
 
+TEST(Weights, OneTextOfALayoutForTwoShapesIsTwoPackings) {
+  // Enough rows that both products take their weights in blocks of the same width, which is all that the text says.
+  Net net;
+  const graph::Value x = net.input({256, 192});
+  const graph::Constant w = *net.graph.constant(net.weights({192, 256}));
+  const graph::Value a = net.add("MatMul", {x, net.constant(w)});
+  net.output(net.add("MatMul", {a, net.constant(w.with_shape({256, 192}))}));
+  const CompiledProgram program = compiled(net.graph, 2, 1);
+  ASSERT_EQ(program.kernels.size(), 2u);
+  const std::string text = program.kernels[0].lowered.input_layouts[1].text();
+  ASSERT_EQ(program.kernels[1].lowered.input_layouts[1].text(), text);
+  ASSERT_NE(text.find('/'), std::string::npos) << text;
+  EXPECT_EQ(program.stats.weight_bytes, 2 * 192 * 256 * 4);
+  check_all(net.graph);
+}
+
 TEST(Weights, AReshapedWeightIsAnotherWeight) {
   Net net;
   const graph::Value x = net.input({7, 64});
