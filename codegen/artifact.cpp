@@ -33,8 +33,8 @@ ObjectCode compile_function(const LoopProgram& program, size_t index, const Targ
       },
       &problem);
   std::unique_ptr<llvm::Module> module = build_module(program, index, target, options, context, machine);
-  run_passes(*module, machine, target);
-  ObjectCode object = emit_object(*module, machine, options);
+  const Order order = run_passes(*module, machine, target);
+  ObjectCode object = emit_object(*module, machine, options, order);
   TS_CHECK(problem.empty()) << "code generation failed: " << problem;
   return object;
 }

@@ -36,8 +36,8 @@ class BlockOrder {
   BlockOrder(llvm::BasicBlock& block, llvm::AAResults& aliases, const Target& target)
       : block_(block), aliases_(aliases), target_(target), mask_registers_(isa_of(target).avx512) {}
 
-  void run() {
-    if (!collect() || !find_copies()) return;
+  bool run() {
+    if (!collect() || !find_copies()) return false;
     bool changed = false;
     for (size_t begin = 0; begin < copies_.size();) {
       const size_t end = end_of_group(begin);
@@ -45,10 +45,11 @@ class BlockOrder {
       groups_.push_back({begin, end});
       begin = end;
     }
-    if (!changed) return;
+    if (!changed) return false;
     place();
-    if (is_legal())
-      for (Instruction* i : order_) i->moveBefore(block_.getTerminator());
+    if (!is_legal()) return false;
+    for (Instruction* i : order_) i->moveBefore(block_.getTerminator());
+    return true;
   }
 
  private:
@@ -134,7 +135,7 @@ class BlockOrder {
   /// How many vector registers hold the value.
   int registers(const llvm::Value* value) const {
     auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
-    if (!type) return 0;
+    if (!type || llvm::isa<llvm::BitCastInst>(value)) return 0;  // the same bits by another name
     const int bits = static_cast<int>(type->getPrimitiveSizeInBits());
     if (!type->getElementType()->isIntegerTy(1)) return (bits + target_.vector_bits - 1) / target_.vector_bits;
     return mask_registers_ ? 0 : 1;
@@ -180,14 +181,17 @@ class BlockOrder {
     });
   }
 
+  /// How many of the copies from `begin` on, all of one shape, run in turn.
   size_t end_of_group(size_t begin) const {
     const Copy& first = copies_[begin];
     if (depth(first) < kMinDepth) return begin + 1;
-    const int room = target_.vector_registers - incoming(), each = std::max(most_alive(first), 1);
-    const size_t most = std::clamp(room / each, 1, kMaxTogether);
-    size_t end = begin + 1;
-    while (end < copies_.size() && end - begin < most && same_shape(first, copies_[end])) ++end;
-    return end;
+    size_t alike = 1;
+    while (begin + alike < copies_.size() && same_shape(first, copies_[begin + alike])) ++alike;
+    // Twice what the registers hold still gains: what does not fit is read from the stack beside the arithmetic.
+    const int room = 2 * (target_.vector_registers - incoming()), each = std::max(most_alive(first), 1);
+    const size_t most = std::clamp((room + each / 2) / each, 1, kMaxTogether);
+    const size_t groups = (alike + most - 1) / most;
+    return begin + (alike + groups - 1) / groups;
   }
 
   /// The new order: addresses and shared values, then each group with what only follows from it.
@@ -250,8 +254,10 @@ class BlockOrder {
 
 }  // namespace
 
-void interleave_copies(llvm::Function& function, llvm::AAResults& aliases, const Target& target) {
-  for (llvm::BasicBlock& block : function) BlockOrder(block, aliases, target).run();
+bool interleave_copies(llvm::Function& function, llvm::AAResults& aliases, const Target& target) {
+  bool any = false;
+  for (llvm::BasicBlock& block : function) any |= BlockOrder(block, aliases, target).run();
+  return any;
 }
 
 }  // namespace tensmith

@@ -14,7 +14,7 @@
 namespace tensmith {
 
 /// Reorders within blocks that hold several copies of a long chain, each ending in a store; other blocks stay as they
-/// are. As many copies run in turn as keep their values in the target's registers.
-void interleave_copies(llvm::Function& function, llvm::AAResults& aliases, const Target& target);
+/// are. As many copies run in turn as the target's registers allow. Gives whether any do.
+bool interleave_copies(llvm::Function& function, llvm::AAResults& aliases, const Target& target);
 
 }  // namespace tensmith
