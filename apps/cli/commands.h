@@ -14,6 +14,8 @@ int profile(const Options& options);
 int inspect(const Options& options);
 int explain(const Options& options);
 int target(const Options& options);
+int worker(const Options& options);
+int tune(const Options& options);
 int records(const Options& options);
 
 }  // namespace tensmith::cli

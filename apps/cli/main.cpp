@@ -39,8 +39,9 @@ std::vector<std::string> take_switches(const std::vector<std::string>& words) {
   tensmith::Config config = std::move(environment).value();
   std::vector<std::string> rest;
   for (const std::string& word : words) {
-    // Threads have a flag of the sub-commands too, which checks the number.
-    const bool own = word == "--threads" || word.rfind("--threads=", 0) == 0;
+    // Threads have a flag of the sub-commands too, which checks the number; `tune` has one for the seed.
+    const auto is_flag = [&](const std::string& flag) { return word == flag || word.rfind(flag + "=", 0) == 0; };
+    const bool own = is_flag("--threads") || (words[0] == "tune" && is_flag("--seed"));
     tensmith::Result<bool> taken =
         !own && word.rfind("--", 0) == 0 ? config.set_flag(word) : tensmith::Result<bool>(false);
     if (!taken) throw tensmith::UserError(taken.failure().id, taken.failure().message);
@@ -87,7 +88,6 @@ void check_command(const CLI::App& app, const std::vector<std::string>& words) {
       throw tensmith::UserError("bad-usage", "option " + word + ": expected -O0, -O1, -O2 or -O3");
 }
 
-/// `--json` may stand with or without a file, so a model behind it would be taken for the file and be overwritten.
 /// Refuses a flag that the command does not have, with the nearest that it has.
 void check_flags(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = words[0][0] == '-' ? nullptr : app.get_subcommand(words[0]);
@@ -110,6 +110,7 @@ void check_flags(const CLI::App& app, const std::vector<std::string>& words) {
   }
 }
 
+/// `--json` may stand with or without a file, so a model behind it would be taken for the file and be overwritten.
 void check_json_file(const Options& o) {
   static constexpr const char* kModels[] = {".onnx", ".so", ".graph", ".a", ".o"};
   const std::string suffix = std::filesystem::path(o.json_file).extension().string();
@@ -256,6 +257,27 @@ int run(int argc, char** argv) {
   records->add_flag("--json", o.json, "ls, best: print JSON");
   records->add_flag("--replay", o.replay, "verify: lower each schedule and check it");
 
+  CLI::App* tune = sub("tune", "searches faster schedules and records them", tensmith::cli::tune);
+  with_model(tune);
+  tune->add_option("--op", o.op, "a single operator instead of a model: matmul:512x512x512:f32 and the like");
+  tune->add_option("-o,--output", o.output, "file of records, made or gone on with");
+  tune->add_option("--trials", o.trials, "candidates to measure at most, of all tasks together")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  tune->add_option("--timeout", o.timeout, "time to spend: 90s, 10m, 1h (default: 5m without --trials)");
+  tune->add_option("--tasks", o.tasks, "list, or the numbers of those to tune: 0,2-5");
+  tune->add_option("--seed", o.seed, "of the search");
+  tune->add_flag("--dry-run", o.dry_run, "print each task's rules, decisions and size of its space");
+  tune->add_option("--progress", o.progress, "auto, bar, plain, jsonl or none");
+  tune->add_option("--cost-model", o.cost_model, "xgb, analytic, random, or a file of a trained one");
+  tune->add_option("--search", o.search, "evolve, random, grid or anneal");
+  tune->add_option("--workers", o.workers, "processes that build (default: one less than the cores)")
+      ->check(CLI::Range(0, 256));
+  tune->add_option("--cpus", o.cpus, "CPUs of the workers: 0-1");
+  tune->add_option("--runner", o.runner, "local, or cmd:COMMAND that starts a worker elsewhere");
+
+  CLI::App* worker = sub("worker", "builds and measures candidates for a tuner", tensmith::cli::worker);
+  worker->add_flag("--stdio", o.stdio, "requests on standard input, answers on standard output");
+
   CLI::App* explain = sub("explain", "explains an error id", tensmith::cli::explain);
   explain->add_option("id", o.id, "the id in brackets at the end of a message");
 
@@ -273,6 +295,7 @@ int run(int argc, char** argv) {
     return words.empty() ? 2 : 0;
   }
   check_command(app, words);
+  check_flags(app, words);
   std::reverse(words.begin(), words.end());
   try {
     app.parse(words);
@@ -291,8 +314,9 @@ int run(int argc, char** argv) {
     o.json = true;
     o.json_file.clear();
   }
-  const bool needs_model =
-      command != tensmith::cli::explain && command != tensmith::cli::target && command != tensmith::cli::records;
+  const bool needs_model = command != tensmith::cli::explain && command != tensmith::cli::target &&
+                           command != tensmith::cli::records && command != tensmith::cli::worker &&
+                           !(command == tensmith::cli::tune && !o.op.empty());
   if (needs_model && o.model.empty() && o.batch.empty())
     throw tensmith::UserError("bad-usage", "command line: expected a model, got none; run tensmith COMMAND MODEL");
   int code = 0;
@@ -319,7 +343,6 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     std::ios::sync_with_stdio(false);
-  check_flags(app, words);
     const int code = run(argc, argv);
     std::cout.flush();
     if (!std::cout) {

@@ -36,6 +36,19 @@ struct Options {
   std::string action;                ///< records: ls|best|merge|prune|verify|export
   std::vector<std::string> files;    ///< records
   bool replay = false;               ///< records verify: lower each schedule
+  std::string op;                    ///< tune: a single operator instead of a model
+  int64_t trials = 0;                ///< tune: 0 no limit
+  std::string timeout;               ///< tune: 90s, 10m
+  std::string tasks;                 ///< tune: list, or numbers
+  int64_t seed = 0;                  ///< tune
+  bool dry_run = false;              ///< tune
+  std::string progress = "auto";     ///< tune: auto|bar|plain|jsonl|none
+  std::string cost_model = "xgb";    ///< tune: xgb|analytic|random|FILE
+  std::string search = "evolve";     ///< tune: evolve|random|grid|anneal
+  int workers = 0;                   ///< tune: builders; 0 one less than the cores
+  std::string cpus;                  ///< tune: 0-1
+  std::string runner = "local";      ///< tune: local|cmd:COMMAND
+  bool stdio = false;                ///< worker
   std::string command_line;          ///< as given, for reproducers
 };
 

@@ -170,6 +170,7 @@ CompiledProgram compile_with(graph::Graph& graph, const CompileOptions& options,
     if (!fresh) continue;
     infos.push_back(std::make_unique<CompiledKernel>(Schedule(task.work.workload)));
     task.info = infos.back().get();
+    task.info->request = task.request;
     task.info->name = kernel_name(graph, group, tasks.size());
     task.info->first_node = graph.node(group.nodes[0]).name;
     task.info->flops = flops_of(graph, group);

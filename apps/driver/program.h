@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/driver/huge_pages.h"
+#include "autotune/default_schedule.h"
 #include "codegen/artifact.h"
 #include "graph/pipeline.h"
 #include "runtime/base/target.h"
@@ -29,6 +30,7 @@ struct CompiledKernel {
   std::vector<std::string> ops;  ///< operator names of the group
   std::string first_node;        ///< name of the first node that uses it
   Schedule schedule;             ///< with the workload
+  ScheduleRequest request;       ///< what the schedule was made for
   LoweredKernel lowered;
   std::string explanation;  ///< why this schedule
   double flops = 0;         ///< Units: floating-point operations a call

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autotune/measure/work_timer.h"
 #include "runtime/base/error.h"
 #include "runtime/timer.h"
 
@@ -20,7 +21,7 @@ double quantile(const std::vector<double>& sorted, double part) {
 /// Units: microseconds a call.
 double window(TimedKernel& kernel, const tensmith_context& context, int64_t calls) {
   int32_t code = 0;
-  const Timer timer;
+  const WorkTimer timer(context.num_threads);
   for (int64_t k = 0; k < calls; ++k) code |= kernel.call(&context);
   const double us = timer.us() / static_cast<double>(calls);
   if (code != 0) throw DeviceError("kernel-error", "the kernel returned " + std::to_string(code));

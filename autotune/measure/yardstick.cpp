@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "runtime/timer.h"
+#include "autotune/measure/work_timer.h"
 
 namespace tensmith {
 
@@ -83,7 +83,7 @@ MeasureYardstick::MeasureYardstick(int vector_bits, ThreadPool& pool) : pool_(po
 
 double MeasureYardstick::window_us() {
   Work work{turns_, wide_};
-  const Timer timer;
+  const WorkTimer timer(pool_.threads());
   if (pool_.threads() == 1) part(&work, 0, 1, 0);
   else pool_.parallel_for(part, &work, pool_.threads());
   const double us = timer.us();

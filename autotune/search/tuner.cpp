@@ -145,7 +145,7 @@ class Run {
     TaskProgress& progress = report_.tasks[static_cast<size_t>(task)];
     ++progress.trials;
     progress.from_store += trial.is_from_store;
-    progress.failures += !trial.outcome->ok();
+    progress.failures += !trial.outcome->ok() && trial.outcome->is_kept;
     if (trial.outcome->ok()) {
       if (std::string_view(trial.proposal.origin) == "default") progress.default_us = trial.outcome->cost_us;
       progress.best_us = std::min(progress.best_us, trial.outcome->cost_us);

@@ -1,0 +1,203 @@
+#include <csignal>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <iostream>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/model.h"
+#include "apps/cli/tune_progress.h"
+#include "apps/driver/op_graph.h"
+#include "apps/driver/trials.h"
+#include "apps/driver/tuned.h"
+#include "apps/driver/tuning_tasks.h"
+#include "autotune/measure/work_timer.h"
+
+namespace tensmith::cli {
+
+namespace {
+
+std::atomic<bool> interrupted{false};
+
+/// The first Ctrl-C ends the run in order, the second one at once.
+void on_interrupt(int) {
+  if (interrupted.exchange(true)) std::_Exit(130);
+}
+
+double parse_duration(const std::string& text) {
+  size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(std::min(used, text.size()));
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  TS_USER_CHECK(used > 0 && factor > 0 && value > 0, "bad-duration")
+      << "option --timeout: expected a time such as 90, 90s, 10m or 1h, got '" << text << "'";
+  return value * factor;
+}
+
+/// `0,2-5` with numbers below `count`.
+std::vector<int> parse_numbers(const char* flag, const std::string& text, int count) {
+  std::vector<int> numbers;
+  const auto refuse = [&] {
+    throw UserError("bad-list", std::string("option ") + flag + ": expected numbers below " + std::to_string(count) +
+                                    " such as 0,2-5, got '" + text + "'");
+  };
+  size_t at = 0;
+  while (at <= text.size()) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    int first = 0, last = 0, used = 0;
+    if (std::sscanf(item.c_str(), "%d-%d%n", &first, &last, &used) < 2 || used != static_cast<int>(item.size())) {
+      if (std::sscanf(item.c_str(), "%d%n", &first, &used) != 1 || used != static_cast<int>(item.size())) refuse();
+      last = first;
+    }
+    if (first < 0 || last < first || last >= count) refuse();
+    for (int n = first; n <= last; ++n) numbers.push_back(n);
+    at = end + 1;
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+LoadedModel load_target(const Options& options) {
+  if (options.op.empty()) return load_model(options, {});
+  LoadedModel model;
+  graph::Graph graph = take(graph_of_op(options.op));
+  CompileOptions compile = compile_options(options);
+  auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile));
+  model.program = program;
+  model.module = load_program(model.program);
+  return model;
+}
+
+void list_tasks(const std::vector<TuningTask>& tasks, bool spaces) {
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    std::cout << "task " << t << ": " << tasks[t].label << ", " << tasks[t].weight << " calls, "
+              << tasks[t].flops * 1e-6 << " MFLOP a call\n";
+    if (spaces) std::cout << to_string(space_summary(Space(tasks[t].workload, tasks[t].request)));
+  }
+}
+
+/// The whole model with and without the records, in turns. Returns the default's time over the tuned one's.
+void compare_whole(const Options& options, const LoadedModel& usual) {
+  Options with = options;
+  with.records = {options.output};
+  const LoadedModel tuned = load_target(with);
+  std::cout << tuning_summary(tuned.program->kernels) << "\n";
+  struct Side {
+    Instance instance;
+    std::vector<HostTensor> inputs, outputs;
+    std::vector<double> times_us;
+  };
+  std::vector<Side> sides;
+  for (const LoadedModel* model : {&usual, &tuned}) {
+    std::vector<HostTensor> inputs = make_inputs(*model, options, {});
+    Instance instance = make_instance(*model->module, options);
+    std::vector<HostTensor> outputs = take(instance.run(inputs));
+    sides.push_back({std::move(instance), std::move(inputs), std::move(outputs), {}});
+  }
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  constexpr int kMinRounds = 30, kMaxRounds = 2000;
+  constexpr double kSeconds = 4;
+  std::vector<double> ratios;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    for (Side& side : sides) {
+      const WorkTimer timer(side.instance.threads());
+      take(side.instance.run_into(side.inputs, side.outputs));
+      side.times_us.push_back(timer.us());
+    }
+    ratios.push_back(sides[0].times_us.back() / sides[1].times_us.back());
+    if (round + 1 >= kMinRounds && std::chrono::duration<double>(Clock::now() - begin).count() > kSeconds) break;
+  }
+  for (Side& side : sides) std::sort(side.times_us.begin(), side.times_us.end());
+  std::sort(ratios.begin(), ratios.end());
+  const size_t n = ratios.size();
+  std::cout << "whole model, " << n << " rounds in turns: default min " << time_text(sides[0].times_us.front())
+            << ", median " << time_text(sides[0].times_us[n / 2]) << "; tuned min "
+            << time_text(sides[1].times_us.front()) << ", median " << time_text(sides[1].times_us[n / 2])
+            << "; default's time / tuned: " << ratios[n / 2] << " by median of pairs (quartiles " << ratios[n / 4]
+            << ", " << ratios[3 * n / 4] << ")\n";
+}
+
+SessionOptions session_options(const Options& options) {
+  SessionOptions session;
+  session.runner = options.runner;
+  session.builders = options.workers;
+  if (!options.cpus.empty()) session.cpus = parse_numbers("--cpus", options.cpus, 4096);
+  return session;
+}
+
+}  // namespace
+
+int tune(const Options& options) {
+  TS_USER_CHECK(options.op.empty() != options.model.empty(), "bad-usage")
+      << "command line: expected a model or --op, got " << (options.op.empty() ? "neither" : "both");
+  TunerOptions tuner;
+  tuner.trials = options.trials;
+  if (!options.timeout.empty()) tuner.seconds = parse_duration(options.timeout);
+  constexpr double kUsualSeconds = 300;
+  if (options.trials == 0 && options.timeout.empty()) tuner.seconds = kUsualSeconds;
+  tuner.seed = static_cast<uint64_t>(options.seed);
+  tuner.strategy = take(parse_search_strategy(options.search));
+  tuner.interrupted = &interrupted;
+  const ProgressStyle style = take(parse_progress_style(options.progress));
+
+  const LoadedModel model = load_target(options);
+  const CompileOptions compile = compile_options(options);
+  std::vector<TuningTask> tasks = tuning_tasks(*model.program, compile.fast_math, compile.contract_fma);
+  if (options.tasks == "list") {
+    list_tasks(tasks, false);
+    return 0;
+  }
+  if (!options.tasks.empty()) {
+    std::vector<TuningTask> chosen;
+    for (int t : parse_numbers("--tasks", options.tasks, static_cast<int>(tasks.size())))
+      chosen.push_back(tasks[static_cast<size_t>(t)]);
+    tasks = std::move(chosen);
+  }
+  if (options.dry_run) {
+    list_tasks(tasks, true);
+    return 0;
+  }
+  TS_USER_CHECK(!options.output.empty(), "bad-usage")
+      << "command line: expected a file for the records, got none; add -o R.jsonl";
+
+  RecordStore store = take(RecordStore::open(options.output, tasks, tuner.seed));
+  for (const BadLine& bad : store.bad()) std::cerr << "note: skipped " << to_string(bad) << "\n";
+  if (store.known() > 0)
+    std::cerr << "note: " << options.output << " has " << store.known()
+              << " trials of these tasks, which are not measured again\n";
+  if (store.foreign() > 0)
+    std::cerr << "note: " << store.foreign() << " records are of other tasks, machines or versions\n";
+  SessionMeasurer measurer(session_options(options));
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  TuneProgress progress(style, tasks, tuner);
+  const TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
+  progress.finish();
+  std::cout << tuning_table(tasks, report);
+  if (report.why_stopped == StopReason::kFailed) throw UserError("cannot-write", report.failure);
+  const std::string again = "the same command goes on from " + options.output;
+  if (report.why_stopped == StopReason::kInterrupted) {
+    std::cout << "interrupted; " << again << "\n";
+    return 130;
+  }
+  const bool any = std::any_of(report.tasks.begin(), report.tasks.end(),
+                               [](const TaskProgress& task) { return task.trials > task.failures; });
+  if (!any)
+    throw ScheduleError("no-valid-candidate", "tune: expected a valid candidate, got none in " +
+                                                  std::to_string(report.trials) + " trials; tensmith records ls " +
+                                                  options.output + " shows why each failed");
+  compare_whole(options, model);
+  std::cout << again << "; use it by --records " << options.output << "\n";
+  return 0;
+}
+
+}  // namespace tensmith::cli

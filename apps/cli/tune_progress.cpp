@@ -1,0 +1,140 @@
+#include "apps/cli/tune_progress.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <iostream>
+
+namespace tensmith::cli {
+
+namespace {
+
+std::string text(const char* form, ...) __attribute__((format(printf, 1, 2)));
+std::string text(const char* form, ...) {
+  char buffer[512];
+  va_list arguments;
+  va_start(arguments, form);
+  std::vsnprintf(buffer, sizeof buffer, form, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 100) return text("%.0f s", seconds);
+  return text("%d min %02d s", static_cast<int>(seconds / 60), static_cast<int>(seconds) % 60);
+}
+
+}  // namespace
+
+std::string time_text(double us) {
+  if (!std::isfinite(us)) return "-";
+  if (us < 1000) return text("%.*f us", us < 10 ? 2 : us < 100 ? 1 : 0, us);
+  return text("%.2f ms", us / 1000);
+}
+
+Result<ProgressStyle> parse_progress_style(const std::string& style) {
+  if (style == "auto") return isatty(STDERR_FILENO) ? ProgressStyle::kBar : ProgressStyle::kPlain;
+  if (style == "bar") return ProgressStyle::kBar;
+  if (style == "plain") return ProgressStyle::kPlain;
+  if (style == "jsonl") return ProgressStyle::kJsonl;
+  if (style == "none") return ProgressStyle::kNone;
+  return Failure{"bad-progress", "option --progress: expected auto, bar, plain, jsonl or none, got '" + style + "'"};
+}
+
+TuneProgress::TuneProgress(ProgressStyle style, const std::vector<TuningTask>& tasks, const TunerOptions& options)
+    : style_(style), tasks_(tasks), options_(options) {}
+
+std::string TuneProgress::line(const TunerProgress& now) const {
+  const TaskProgress& task = (*now.tasks)[static_cast<size_t>(now.task)];
+  std::string line =
+      text("%s  trial %lld", duration_text(now.elapsed_s).c_str(), static_cast<long long>(now.trial + 1));
+  if (options_.trials > 0) line += text(" of %lld", static_cast<long long>(options_.trials));
+  line += text("  task %d %s: best %s (%.2fx)", now.task, tasks_[static_cast<size_t>(now.task)].label.c_str(),
+               time_text(task.best_us).c_str(), std::isfinite(task.best_us) ? task.default_us / task.best_us : 1.0);
+  if (now.model_best_us > 0)
+    line += text("  all %s -> %s (%.3fx)", time_text(now.model_default_us).c_str(),
+                 time_text(now.model_best_us).c_str(), now.model_default_us / now.model_best_us);
+  double left = -1;
+  if (options_.seconds > 0) left = std::max(0.0, options_.seconds - now.elapsed_s);
+  if (options_.trials > 0 && now.trial > 0) {
+    const double by_trials =
+        now.elapsed_s / static_cast<double>(now.trial + 1) * static_cast<double>(options_.trials - now.trial - 1);
+    left = left < 0 ? by_trials : std::min(left, by_trials);
+  }
+  if (left >= 0) line += "  at most " + duration_text(left) + " left";
+  if (!failures_.empty()) {
+    line += "  failed:";
+    for (const auto& [kind, count] : failures_) line += text(" %s %lld", kind.c_str(), static_cast<long long>(count));
+  }
+  return line;
+}
+
+void TuneProgress::operator()(const TunerProgress& now) {
+  if (!now.outcome->ok()) ++failures_[now.outcome->error];
+  if (style_ == ProgressStyle::kNone) return;
+  if (style_ == ProgressStyle::kJsonl) {
+    Json json{{"trial", now.trial},
+              {"task", now.task},
+              {"label", tasks_[static_cast<size_t>(now.task)].label},
+              {"origin", now.origin},
+              {"elapsed_s", now.elapsed_s}};
+    if (now.outcome->ok()) json["cost_us"] = now.outcome->cost_us;
+    else json["error"] = now.outcome->error;
+    json["model_default_us"] = now.model_default_us;
+    json["model_best_us"] = now.model_best_us;
+    std::cout << json.dump() << std::endl;
+    return;
+  }
+  // The eye follows some changes a second; a log wants news only.
+  const bool news = now.model_best_us < shown_model_us_ * 0.998 && now.elapsed_s > shown_s_ + 1;
+  const double pause = style_ == ProgressStyle::kBar ? 0.2 : 10;
+  if (now.elapsed_s < shown_s_ + pause && !(style_ == ProgressStyle::kPlain && news)) return;
+  shown_s_ = now.elapsed_s;
+  shown_model_us_ = now.model_best_us;
+  std::string shown = line(now);
+  if (style_ == ProgressStyle::kPlain) {
+    std::cerr << shown << std::endl;
+    return;
+  }
+  constexpr size_t kColumns = 160;
+  if (shown.size() > kColumns) shown.resize(kColumns);
+  const size_t width = shown.size();
+  if (width < width_) shown += std::string(width_ - width, ' ');
+  width_ = width;
+  std::cerr << "\r" << shown << std::flush;
+}
+
+void TuneProgress::finish() {
+  if (style_ == ProgressStyle::kBar && width_ > 0) std::cerr << "\n";
+  width_ = 0;
+}
+
+std::string tuning_table(const std::vector<TuningTask>& tasks, const TuningReport& report) {
+  std::string table = text("%4s %5s %-44s %7s %7s %10s %10s %6s  %s\n", "task", "calls", "what", "trials", "failed",
+                           "default", "best", "gain", "stopped");
+  double all_default = 0, all_best = 0;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const TaskProgress& p = report.tasks[t];
+    const double gain = p.is_winner_default ? 1 : p.winner_ratio;
+    const bool known = std::isfinite(p.default_us);
+    table += text("%4zu %5.0f %-44.44s %7lld %7lld %10s %10s %6.3f  %s\n", t, tasks[t].weight, tasks[t].label.c_str(),
+                  static_cast<long long>(p.trials), static_cast<long long>(p.failures), time_text(p.default_us).c_str(),
+                  time_text(known ? p.default_us / gain : p.best_us).c_str(), gain,
+                  p.failure.empty() ? to_string(p.why_stopped) : p.failure.c_str());
+    if (!known) continue;
+    all_default += tasks[t].weight * p.default_us;
+    all_best += tasks[t].weight * p.default_us / gain;
+  }
+  if (all_best > 0)
+    table += text("sum of kernels: default %s, tuned %s, gain %.3f; %lld trials (%lld measured now) in %s: %s\n",
+                  time_text(all_default).c_str(), time_text(all_best).c_str(), all_default / all_best,
+                  static_cast<long long>(report.trials), static_cast<long long>(report.measured),
+                  duration_text(report.elapsed_s).c_str(), to_string(report.why_stopped));
+  return table;
+}
+
+}  // namespace tensmith::cli

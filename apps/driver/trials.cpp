@@ -1,0 +1,133 @@
+#include "apps/driver/trials.h"
+
+#include <filesystem>
+#include <limits>
+
+namespace tensmith {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::string text_of(const std::vector<Step>& steps) {
+  std::string text;
+  for (const Step& step : steps) text += to_string(step) + "\n";
+  return text;
+}
+
+/// What says nothing about the candidate.
+bool is_accident(MeasureFailure failure) {
+  return failure == MeasureFailure::kWorkerLost || failure == MeasureFailure::kBadAnswer ||
+         failure == MeasureFailure::kCancelled || failure == MeasureFailure::kTaskFailed;
+}
+
+}  // namespace
+
+Result<void> SessionMeasurer::add_task(const TuningTask& task) {
+  MeasureTask measured{task.workload, task.request, task.fast_math, task.contract_fma, task.cold_bytes, 0};
+  const Result<int> number = session_.add_task(measured);
+  tasks_.push_back(number ? *number : -1);
+  if (!number) return number.failure();
+  return {};
+}
+
+void SessionMeasurer::submit(int task, int64_t trial, const Schedule& schedule, bool thorough, bool as_incumbent) {
+  MeasureCandidate candidate;
+  candidate.steps = schedule.steps();
+  candidate.thorough = thorough;
+  candidate.make_incumbent = as_incumbent;
+  trials_[session_.submit(tasks_[static_cast<size_t>(task)], std::move(candidate))] = trial;
+}
+
+std::optional<TrialMeasurer::Finished> SessionMeasurer::wait(double seconds) {
+  std::optional<MeasureResult> result = session_.wait(seconds);
+  if (!result) return {};
+  const auto at = trials_.find(result->id);
+  TS_CHECK(at != trials_.end()) << "a result for candidate " << result->id << " that nobody submitted";
+  Finished finished{at->second, {}};
+  trials_.erase(at);
+  TrialOutcome& outcome = finished.outcome;
+  if (result->valid()) {
+    outcome.cost_us = result->cost_us;
+    // On the scale of the run, where clocks do not change between candidates.
+    const double scale = result->timing.median_us > 0 ? result->cost_us / result->timing.median_us : 1;
+    for (const double window : result->timing.windows_us) outcome.times_us.push_back(window * scale);
+  } else {
+    outcome.cost_us = kNever;
+    outcome.error = to_string(result->failure);
+    outcome.error_text = result->message;
+    outcome.is_kept = !is_accident(result->failure);
+  }
+  return finished;
+}
+
+Result<RecordStore> RecordStore::open(const std::string& path, const std::vector<TuningTask>& tasks, uint64_t seed) {
+  RecordLines lines;
+  if (std::filesystem::exists(path)) {
+    Result<RecordLines> read = read_records(path);
+    if (!read) return read.failure();
+    lines = std::move(read).value();
+  }
+  Result<RecordWriter> writer = RecordWriter::open(path);
+  if (!writer) return writer.failure();
+  RecordStore store(std::move(writer).value());
+  store.tasks_ = &tasks;
+  store.seed_ = seed;
+  store.bad_ = std::move(lines.bad);
+  std::map<RecordKey, int> numbers;
+  for (size_t t = 0; t < tasks.size(); ++t)
+    numbers[record_key(tasks[t].workload, tasks[t].request)] = static_cast<int>(t);
+  for (const TuningRecord& record : lines.records) {
+    const auto number = numbers.find(record.key);
+    if (number == numbers.end() ||
+        !origin_difference(record.origin, origin_here(tasks[static_cast<size_t>(number->second)].request.target))
+             .empty()) {
+      ++store.foreign_;
+      continue;
+    }
+    TrialOutcome outcome;
+    outcome.times_us = record.times_us;
+    outcome.cost_us = record.ok() ? record.time_us() : kNever;
+    outcome.error = record.error;
+    outcome.error_text = record.error_text;
+    // The first trial counts: what a later comparison of winners found lies on another scale, a failure does not.
+    const auto [it, fresh] = store.known_.try_emplace({number->second, text_of(record.steps)}, outcome);
+    if (!fresh && !record.ok()) it->second = outcome;
+  }
+  return store;
+}
+
+std::optional<TrialOutcome> RecordStore::find(int task, const Candidate& candidate) {
+  const auto it = known_.find({task, text_of(candidate.schedule.steps())});
+  if (it == known_.end()) return {};
+  return it->second;
+}
+
+Result<void> RecordStore::append(int task, int64_t trial, const Candidate& candidate, const TrialOutcome& outcome,
+                                 bool is_winner) {
+  const TuningTask& of = (*tasks_)[static_cast<size_t>(task)];
+  TuningRecord record;
+  record.key = record_key(of.workload, of.request);
+  record.origin = origin_here(of.request.target);
+  record.steps = candidate.schedule.steps();
+  record.decisions = candidate.decisions;
+  record.times_us = outcome.times_us;
+  record.error = outcome.error;
+  record.error_text = outcome.error_text;
+  record.seed = seed_;
+  record.trial = trial;
+  record.label = of.label;
+  record.date = record_date();
+  record.is_winner = is_winner;
+  return writer_.append(record);
+}
+
+Result<void> RecordStore::save(int task, int64_t trial, const Candidate& candidate, const TrialOutcome& outcome) {
+  return append(task, trial, candidate, outcome, false);
+}
+
+Result<void> RecordStore::save_winner(int task, const Candidate& candidate, const TrialOutcome& outcome) {
+  return append(task, -1, candidate, outcome, true);
+}
+
+}  // namespace tensmith

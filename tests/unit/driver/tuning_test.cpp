@@ -1,0 +1,179 @@
+// From a word or a program to tasks, trials in real workers and a file of records that the compiler applies.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "apps/driver/compile.h"
+#include "apps/driver/op_graph.h"
+#include "apps/driver/trials.h"
+#include "apps/driver/tuning_tasks.h"
+#include "autotune/records/record_index.h"
+#include "runtime/base/files.h"
+
+namespace tensmith {
+namespace {
+
+CompileOptions one_thread() {
+  CompileOptions options;
+  options.threads = 1;
+  return options;
+}
+
+CompiledProgram program_of(const std::string& op) {
+  graph::Graph graph = graph_of_op(op).value();
+  return compile_graph(graph, one_thread());
+}
+
+std::string temporary(const std::string& name) {
+  const std::string path = testing::TempDir() + "tuning_" + std::to_string(getpid()) + "_" + name;
+  std::filesystem::remove(path);
+  return path;
+}
+
+TEST(OpGraph, EveryKindCompilesToAtLeastOneKernel) {
+  for (const char* op :
+       {"matmul:8x16x12", "batch_matmul:3x8x16x12:f32", "conv2d:1x8x10x10x16x3x1x1", "grouped_conv2d:1x8x6x6x8x3x1x1x2",
+        "depthwise_conv2d:1x8x9x9x3x2x1", "max_pool2d:1x4x9x9x3x2x1", "average_pool2d:1x4x9x9x2x2x0", "softmax:7x33",
+        "layer_norm:7x33", "reduce_sum:9x31", "reduce_rows:31x9", "attention:2x9x8", "gated_chain:5x19",
+        "transpose:9x17"}) {
+    const CompiledProgram program = program_of(op);
+    EXPECT_GE(program.kernels.size(), 1u) << op;
+    EXPECT_FALSE(program.kernels[0].is_plain) << op;
+  }
+}
+
+TEST(OpGraph, RefusesWithWhatIsWanted) {
+  const auto message = [](const char* text) {
+    const Result<graph::Graph> graph = graph_of_op(text);
+    EXPECT_EQ(graph.failure().id, "bad-op") << text;
+    return graph.failure().message;
+  };
+  EXPECT_NE(message("matmull:1x2x3").find("conv2d:NxCxHxWxOxKxSxP"), std::string::npos);
+  EXPECT_NE(message("matmul:1x2").find("3 sizes, MxNxK, got 2"), std::string::npos);
+  EXPECT_NE(message("matmul").find("sizes such as 512x768, got ''"), std::string::npos);
+  EXPECT_NE(message("matmul:1x2x3:i8").find("the type f32, got 'i8'"), std::string::npos);
+  EXPECT_NE(message("matmul:1x-2x3").find("sizes such as"), std::string::npos);
+  EXPECT_NE(message("matmul:1x2x99999999999").find("sizes such as"), std::string::npos);
+  EXPECT_NE(message("conv2d:1x8x2x2x16x9x1x0").find("sizes that fit together"), std::string::npos);
+}
+
+TEST(TuningTasks, KernelsOnceWeightedByTheirCalls) {
+  // Twice the same convolution, as residual networks have them.
+  graph::Graph graph;
+  graph::GraphEditor edit(graph);
+  graph::Value v = edit.add_input("x", graph::static_type(kFloat32, {1, 8, 6, 6}));
+  std::vector<double> values(8 * 8 * 9, 0.1);
+  for (int layer = 0; layer < 3; ++layer) {
+    const graph::Value w = edit.add_constant(graph::Constant::from_floats(kFloat32, {8, 8, 3, 3}, values));
+    graph::AttrMap attrs;
+    attrs.set("pads", std::vector<int64_t>{1, 1, 1, 1});
+    v = {edit.add("Conv", {v, w}, attrs), 0};
+    v = {edit.add("Relu", {v}), 0};
+    values[0] += 1;  // other weights, the same kernel
+  }
+  edit.set_outputs({v}, {"y"});
+  CompileOptions options = one_thread();
+  options.opt_level = 1;
+  const CompiledProgram program = compile_graph(graph, options);
+  const std::vector<TuningTask> tasks = tuning_tasks(program, false, true);
+  ASSERT_EQ(tasks.size(), program.kernels.size());
+  double calls = 0;
+  for (const TuningTask& task : tasks) {
+    calls += task.weight;
+    EXPECT_GT(task.flops, 0);
+    EXPECT_EQ(task.request.threads, 1);
+    EXPECT_NE(task.label.find("conv+relu"), std::string::npos) << task.label;
+  }
+  EXPECT_EQ(calls, 3);
+  EXPECT_LT(tasks.size(), 3u);
+}
+
+TrialOutcome valid(double cost) {
+  TrialOutcome outcome;
+  outcome.cost_us = cost;
+  outcome.times_us = {cost * 0.9, cost, cost * 1.2};
+  return outcome;
+}
+
+TEST(RecordStore, FindsWhatItKeptAndTellsOfTheRest) {
+  const std::vector<TuningTask> tasks = tuning_tasks(program_of("matmul:8x16x12"), false, true);
+  const std::vector<TuningTask> others = tuning_tasks(program_of("matmul:8x16x13"), false, true);
+  const std::string path = temporary("store.jsonl");
+  Rng rng(1);
+  const Space space(tasks[0].workload, tasks[0].request);
+  const Candidate a = sample(space, rng, Draw::kUniform).value(), b = sample(space, rng, Draw::kUniform).value();
+  TrialOutcome failed;
+  failed.cost_us = std::numeric_limits<double>::infinity();
+  failed.error = "run-timeout";
+  failed.error_text = "longer than 10 s";
+  {
+    RecordStore store = RecordStore::open(path, tasks, 3).value();
+    EXPECT_EQ(store.known(), 0);
+    ASSERT_TRUE(store.save(0, 0, a, valid(40)).ok());
+    ASSERT_TRUE(store.save(0, 1, b, failed).ok());
+    // A comparison in the end lies on another scale: the first trial is what goes on.
+    ASSERT_TRUE(store.save_winner(0, a, valid(44)).ok());
+  }
+  std::ofstream(path, std::ios::app) << "{\"check\":\"torn\n";
+  RecordStore again = RecordStore::open(path, tasks, 3).value();
+  EXPECT_EQ(again.known(), 2);
+  EXPECT_EQ(again.foreign(), 0);
+  ASSERT_EQ(again.bad().size(), 1u);
+  EXPECT_EQ(again.bad()[0].line, 4);
+  const std::optional<TrialOutcome> found = again.find(0, a);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->cost_us, 40);
+  EXPECT_EQ(again.find(0, b)->error, "run-timeout");
+  EXPECT_TRUE(std::isinf(again.find(0, b)->cost_us));
+  const RecordStore foreign = RecordStore::open(path, others, 3).value();
+  EXPECT_EQ(foreign.known(), 0);
+  EXPECT_EQ(foreign.foreign(), 3);
+}
+
+TEST(Tuning, MeasuresInWorkersAndTheCompilerTakesTheWinner) {
+  SessionOptions session;
+  session.worker = {TS_TUNING_WORKER};
+  const std::vector<TuningTask> tasks = tuning_tasks(program_of("matmul:24x64x48"), false, true);
+  ASSERT_EQ(tasks.size(), 1u);
+  const std::string path = temporary("run.jsonl");
+  TunerOptions options;
+  options.trials = 12;
+  options.seed = 2;
+  int64_t listened = 0;
+  const auto listener = [&](const TunerProgress& now) {
+    ++listened;
+    EXPECT_TRUE(now.outcome->ok()) << now.outcome->error << ": " << now.outcome->error_text;
+    EXPECT_LE(now.model_best_us, now.model_default_us);
+  };
+  TuningReport report;
+  {
+    SessionMeasurer measurer(session);
+    RecordStore store = RecordStore::open(path, tasks, options.seed).value();
+    report = tune(tasks, options, measurer, store, listener);
+  }
+  EXPECT_EQ(report.trials, 12);
+  EXPECT_EQ(report.measured, 12);
+  EXPECT_EQ(listened, 12);
+  EXPECT_EQ(report.tasks[0].failures, 0);
+  EXPECT_GT(report.tasks[0].default_us, 0);
+  // Again: nothing is left to measure but the winner.
+  {
+    SessionMeasurer measurer(session);
+    RecordStore store = RecordStore::open(path, tasks, options.seed).value();
+    EXPECT_EQ(store.known(), 12);
+    const TuningReport second = tune(tasks, options, measurer, store);
+    EXPECT_EQ(second.measured, 0);
+    EXPECT_EQ(second.tasks[0].from_store, 12);
+  }
+  CompileOptions with = one_thread();
+  with.records = std::make_shared<RecordIndex>(RecordIndex::read({path}).value());
+  with.require_tuned = true;
+  graph::Graph graph = graph_of_op("matmul:24x64x48").value();
+  const CompiledProgram tuned = compile_graph(graph, with);
+  EXPECT_TRUE(tuned.kernels[0].is_tuned) << tuned.kernels[0].tuning;
+}
+
+}  // namespace
+}  // namespace tensmith
