@@ -10,6 +10,9 @@ namespace tensmith::graph {
 
 namespace {
 
+// More than graphs of real models take; a chain that is refused node by node would take as many as it has nodes.
+constexpr int kSingleAttempts = 4;
+
 class Placer {
  public:
   Placer(const Graph& graph, const LayoutMap& layouts, std::string* explanation)
@@ -21,8 +24,8 @@ class Placer {
 
   PlacementPlan run() {
     // A node that turns out to need a kernel takes those with it that stood on its freedom: start again without it.
-    while (!attempt()) {
-    }
+    int attempts = 0;
+    while (!attempt(/*at_once=*/attempts >= kSingleAttempts)) ++attempts;
     PlacementPlan plan;
     plan.free = free_;
     for (const auto& [value, place] : places_) {
@@ -84,8 +87,10 @@ class Placer {
 
   void refuse(NodeId id, std::string why) { refused_.emplace(id, std::move(why)); }
 
-  /// True when the attempt stands.
-  bool attempt() {
+  /// True when the attempt stands. `at_once`: what needs a kernel counts as one for the nodes before it in this attempt
+  /// already, so that refusals run along a chain in one. Some of these might have been free in the end, where what
+  /// stands before them is refused too.
+  bool attempt(bool at_once) {
     places_.clear();
     free_.clear();
     const size_t before = refused_.size();
@@ -96,8 +101,11 @@ class Placer {
     for (NodeId id : order_)
       if (const auto moved = moved_.find(id); moved != moved_.end() && !refused_.count(id) && !free_.count(id))
         if (!is_join(moved->second)) view(id, moved->second);
-    for (NodeId id : order_)
-      if (free_.count(id)) check_readers(id);
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      if (!free_.count(*it)) continue;
+      check_readers(*it);
+      if (at_once && refused_.count(*it)) free_.erase(*it);
+    }
     return refused_.size() == before;
   }
   static bool is_join(const std::vector<MovedOutput>& moved) { return moved.size() == 1 && moved[0].pieces.size() > 1; }

@@ -197,6 +197,33 @@ TEST(Placement, LeavesWhatTheCallerOwns) {
   EXPECT_TRUE(place_values(graph, {}).free.empty());
 }
 
+/// Swaps of the first two axes behind one another, the last axis never contiguous, and a reader that wants rows.
+Graph swaps(int count) {
+  Graph graph;
+  GraphEditor edit(graph);
+  Value v{edit.add("Abs", {edit.add_input("x", static_type(kFloat32, {2, 3, 4}))}), 0};
+  const auto transpose = [&](std::vector<int64_t> perm) {
+    AttrMap attrs;
+    attrs.set("perm", std::move(perm));
+    v = {edit.add("Transpose", {v}, attrs), 0};
+  };
+  transpose({2, 1, 0});
+  for (int k = 0; k < count; ++k) transpose({1, 0, 2});
+  edit.set_outputs({{edit.add("Softmax", {v}), 0}}, {"y"});
+  return graph;
+}
+
+TEST(Placement, RefusalsAlongAChainTakeNoTurnEach) {
+  for (int count : {3, 40, 20000}) {
+    const Graph graph = swaps(count);
+    const std::clock_t start = std::clock();
+    EXPECT_TRUE(place_values(graph, {}).free.empty());
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    EXPECT_LT(seconds, 10) << count;  // on a quiet machine below 2 s
+    std::printf("%d swaps: %.3f s\n", count, seconds);
+  }
+}
+
 TEST(Layouts, EveryChoiceKeepsWhatTheCallerSeesInRows) {
   const Graph graph = parsed(kDense);
   for (LayoutChoice choice : {LayoutChoice::kPriced, LayoutChoice::kChannelsLast, LayoutChoice::kBlocked}) {
