@@ -6,19 +6,79 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <mutex>
 
 #include "runtime/base/error.h"
 
 namespace tensmith {
 
+namespace {
+
+constexpr int kHeld[] = {SIGINT, SIGTERM, SIGHUP};
+
+/// What the process does with a held signal meanwhile.
+struct Held {
+  struct sigaction before;
+  bool replaced = false;
+};
+
+std::mutex held_mutex;
+int num_holders = 0;
+Held held_signals[std::size(kHeld)];
+volatile sig_atomic_t came[std::size(kHeld)];
+
+void note(int signal) {
+  for (size_t k = 0; k < std::size(kHeld); ++k)
+    if (kHeld[k] == signal) came[k] = 1;
+}
+
+void replace_defaults() {
+  for (size_t k = 0; k < std::size(kHeld); ++k) {
+    Held& held = held_signals[k];
+    held.replaced = sigaction(kHeld[k], nullptr, &held.before) == 0 && !(held.before.sa_flags & SA_SIGINFO) &&
+                    held.before.sa_handler == SIG_DFL;
+    if (!held.replaced) continue;
+    struct sigaction noting = {};
+    noting.sa_handler = note;
+    noting.sa_flags = SA_RESTART;
+    sigemptyset(&noting.sa_mask);
+    held.replaced = sigaction(kHeld[k], &noting, nullptr) == 0;
+  }
+}
+
+void restore_defaults() {
+  for (size_t k = 0; k < std::size(kHeld); ++k)
+    if (held_signals[k].replaced) sigaction(kHeld[k], &held_signals[k].before, nullptr);
+}
+
+}  // namespace
+
 SignalsHeld::SignalsHeld() {
   sigset_t held;
   sigemptyset(&held);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&held, signal);
+  for (int signal : kHeld) sigaddset(&held, signal);
   pthread_sigmask(SIG_BLOCK, &held, &old_);
+  const std::lock_guard lock(held_mutex);
+  if (num_holders++ == 0) replace_defaults();
 }
 
-SignalsHeld::~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+SignalsHeld::~SignalsHeld() {
+  std::vector<int> late;
+  {
+    const std::lock_guard lock(held_mutex);
+    if (--num_holders == 0) {
+      restore_defaults();
+      for (size_t k = 0; k < std::size(kHeld); ++k)
+        if (came[k]) {
+          came[k] = 0;
+          late.push_back(kHeld[k]);
+        }
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &old_, nullptr);
+  for (int signal : late) kill(getpid(), signal);
+}
 
 Staging::Staging(const std::filesystem::path& beside) {
   std::string pattern = ((beside.empty() ? "." : beside) / ".tensmith-XXXXXX").string();

@@ -10,7 +10,9 @@
 namespace tensmith {
 
 /// Puts off signals that would end the process (Ctrl-C) until the end of its life: they come when nothing half-made
-/// lies about any more.
+/// lies about any more. A mask holds for one thread, and the system gives a process's signal to any that does not mask
+/// it (another instance's worker, a thread of the host); so the default handlings are replaced too, for the process.
+/// Handlers of the host stay and may run on other threads. Threads: any; several may live at a time.
 class SignalsHeld {
  public:
   SignalsHeld();

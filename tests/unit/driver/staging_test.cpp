@@ -2,8 +2,11 @@
 #include "apps/driver/staging.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
 #include "runtime/base/error.h"
 #include "runtime/base/files.h"
@@ -34,6 +37,31 @@ TEST(Staging, ReplacesAllAndLeavesNothingElse) {
   EXPECT_TRUE(fs::is_symlink(folder.file("link")));
   EXPECT_EQ(*read_file(folder.file("b")), "new b");
   EXPECT_EQ(entries(folder.path()), 3u);
+}
+
+TEST(Staging, ASignalWaitsThoughAnotherThreadWouldTakeIt) {
+  TempDir folder;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::thread other([] { sleep(20); });  // masks nothing
+    {
+      const SignalsHeld outer;
+      Staging staging(folder.path());
+      write(staging.path_for(folder.file("a")), "new");
+      kill(getpid(), SIGTERM);
+      usleep(50000);
+      staging.commit();
+      write(folder.file("alive"), "still");
+    }
+    _exit(7);  // never: the signal comes now
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  EXPECT_EQ(*read_file(folder.file("a")), "new");
+  EXPECT_TRUE(fs::exists(folder.file("alive")));
+  EXPECT_EQ(entries(folder.path()), 2u);
 }
 
 TEST(Staging, PutsBackWhatWasMovedBeforeAFailure) {
