@@ -17,5 +17,6 @@ int target(const Options& options);
 int worker(const Options& options);
 int tune(const Options& options);
 int records(const Options& options);
+int report(const Options& options);
 
 }  // namespace tensmith::cli

@@ -212,6 +212,7 @@ constexpr Explanation kExplanations[] = {
      "rewrite this part of the model with other operators"},
     {"no-loops", "a stage written out as statements has no loops to move", "leave it at root"},
     {"no-onnxruntime", "the Python environment with ONNX Runtime is not there", "run apps/setup/install onnxruntime"},
+    {"no-records", "a file holds no tuning record", "give the file that tune wrote by -o"},
     {"no-reference", "there is nothing to compare with", "use --ref interp, --ref onnxruntime or --ref FOLDER"},
     {"no-support-object", "the tool was built without a C compiler for that architecture",
      "install it and build again"},

@@ -275,6 +275,10 @@ int run(int argc, char** argv) {
   tune->add_option("--cpus", o.cpus, "CPUs of the workers: 0-1");
   tune->add_option("--runner", o.runner, "local, or cmd:COMMAND that starts a worker elsewhere");
 
+  CLI::App* report = sub("report", "makes a page of curves and tables from tuning records", tensmith::cli::report);
+  report->add_option("files", o.files, "files of records")->required();
+  report->add_option("-o,--output", o.output, "report.html");
+
   CLI::App* worker = sub("worker", "builds and measures candidates for a tuner", tensmith::cli::worker);
   worker->add_flag("--stdio", o.stdio, "requests on standard input, answers on standard output");
 
@@ -315,8 +319,8 @@ int run(int argc, char** argv) {
     o.json_file.clear();
   }
   const bool needs_model = command != tensmith::cli::explain && command != tensmith::cli::target &&
-                           command != tensmith::cli::records && command != tensmith::cli::worker &&
-                           !(command == tensmith::cli::tune && !o.op.empty());
+                           command != tensmith::cli::records && command != tensmith::cli::report &&
+                           command != tensmith::cli::worker && !(command == tensmith::cli::tune && !o.op.empty());
   if (needs_model && o.model.empty() && o.batch.empty())
     throw tensmith::UserError("bad-usage", "command line: expected a model, got none; run tensmith COMMAND MODEL");
   int code = 0;

@@ -8,6 +8,7 @@
 #include "apps/driver/compile.h"
 #include "apps/driver/op_graph.h"
 #include "apps/driver/trials.h"
+#include "apps/driver/tuning_report.h"
 #include "apps/driver/tuning_tasks.h"
 #include "autotune/records/record_index.h"
 #include "runtime/base/files.h"
@@ -130,6 +131,40 @@ TEST(RecordStore, FindsWhatItKeptAndTellsOfTheRest) {
   const RecordStore foreign = RecordStore::open(path, others, 3).value();
   EXPECT_EQ(foreign.known(), 0);
   EXPECT_EQ(foreign.foreign(), 3);
+}
+
+TEST(TuningReport, ShowsCurvesGainsAndFailuresInOneFile) {
+  const std::vector<TuningTask> tasks = tuning_tasks(program_of("matmul:8x16x12"), false, true);
+  EXPECT_EQ(flops_of_workload(tasks[0].workload), 2.0 * 8 * 16 * 12);
+  const std::string path = temporary("report.jsonl");
+  Rng rng(1);
+  const Space space(tasks[0].workload, tasks[0].request);
+  std::vector<TuningTask> named = tasks;
+  named[0].label = "a <b> & c";
+  RecordStore store = RecordStore::open(path, named, 0).value();
+  for (int64_t trial = 0; trial < 5; ++trial) {
+    TrialOutcome outcome = valid(40 - 4 * static_cast<double>(trial));
+    if (trial == 3) {
+      outcome = {};
+      outcome.error = "crashed";
+    }
+    ASSERT_TRUE(store.save(0, trial, sample(space, rng, Draw::kUniform).value(), outcome).ok());
+  }
+  const RecordLines lines = read_records(path).value();
+  const std::vector<TaskHistory> histories = task_histories(lines.records);
+  ASSERT_EQ(histories.size(), 1u);
+  EXPECT_EQ(histories[0].default_us, 40);
+  EXPECT_EQ(histories[0].best_us(), 24);
+  EXPECT_EQ(histories[0].flops, 2.0 * 8 * 16 * 12);
+  const std::string page = tuning_report_html("T <1>", lines.records, lines.bad);
+  EXPECT_NE(page.find("<h1>T &lt;1&gt;</h1>"), std::string::npos);
+  EXPECT_NE(page.find("a &lt;b&gt; &amp; c"), std::string::npos);
+  EXPECT_NE(page.find("4 valid, 1 crashed"), std::string::npos);
+  EXPECT_NE(page.find("<td>40 us<td>24 us<td>1.667"), std::string::npos);
+  EXPECT_NE(page.find("class=\"failed\""), std::string::npos);
+  EXPECT_EQ(page.find("http"), std::string::npos);
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("nan"), std::string::npos);
 }
 
 TEST(Tuning, MeasuresInWorkersAndTheCompilerTakesTheWinner) {
