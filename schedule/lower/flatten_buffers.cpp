@@ -1,5 +1,7 @@
 #include "schedule/lower/flatten_buffers.h"
 
+#include <algorithm>
+
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -43,12 +45,25 @@ Expr flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
   return sum.get() ? sum + vector : vector;
 }
 
+bool reads(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& child) {
+    found = found || child.kind() == NodeKind::kLoad;
+    return !found;
+  });
+  return found;
+}
+
 class Flattener : public Mutator {
  public:
   Expr mutate(const Expr& e) override {
-    const Expr rebuilt = mutate_children(e);
-    const auto* read = rebuilt.as<Load>();
-    if (!read || (read->indices.size() == 1 && read->buffer->shape.size() == 1)) return rebuilt;
+    const auto* read = e.as<Load>();
+    if (!read) return mutate_children(e);
+    // Most indices are plain arithmetic, whose parts need no look each.
+    const bool plain = !read->predicate.get() && std::none_of(read->indices.begin(), read->indices.end(), reads);
+    const Expr rebuilt = plain ? e : mutate_children(e);
+    read = rebuilt.as<Load>();
+    if (read->indices.size() == 1 && read->buffer->shape.size() == 1) return rebuilt;
     return Load::make(read->buffer, {flat_index(read->buffer, read->indices)}, read->predicate);
   }
   Stmt mutate(const Stmt& s) override {
