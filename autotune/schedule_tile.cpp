@@ -33,6 +33,7 @@ class Tiler {
     attach();
     unroll_reduction();
     prefetch_constants();
+    decide_steps_a_turn(draft_, reduction_, reduce_loops_.back(), innermost_steps_, plan_.tile);
     explain();
   }
 
@@ -109,6 +110,7 @@ class Tiler {
 
   void order_reader() {
     loops_ = batch_;
+    decide_outermost(draft_, reduction_, reader_, outer_);
     if (!chunk_columns()) order_by_traffic();
     std::vector<std::string> all = loops_;
     all.insert(all.end(), rows_inner_.begin(), rows_inner_.end());

@@ -76,6 +76,37 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
   return true;
 }
 
+/// Decides how a stage that is computed at root lies in memory: with its last axis innermost, or with another one, as
+/// its readers or its own operands may like better.
+void decide_layout(ScheduleDraft& draft, const std::string& stage) {
+  const StageState& s = draft.stage(stage);
+  const int rank = static_cast<int>(s.stage->axes.size());
+  if (s.stage->stage_kind != StageKind::kCompute || s.attach != AttachKind::kRoot || rank < 2 ||
+      s.stage->outputs.size() != 1 || draft.schedule.state().is_output(draft.index_of(stage)) ||
+      !s.layouts[0].dims().empty())
+    return;
+  // Vectors along an open size would get a body for every remainder.
+  int64_t known;
+  for (const Axis& axis : s.stage->axes)
+    if (!as_const_int(axis.extent, &known)) return;
+  const auto layout_with = [&](int innermost) {
+    std::string text;
+    for (int d = 0; d < rank; ++d)
+      if (d != innermost) text += std::to_string(d) + ",";
+    return text + std::to_string(innermost);
+  };
+  Question question(stage, "innermost");
+  question.offer(int64_t{rank - 1});
+  for (int d = 0; d + 1 < rank; ++d) {
+    if (ScheduleDraft::size_of(s.stage->axes[static_cast<size_t>(d)].extent) == 1) continue;
+    Schedule trial = draft.schedule;
+    const Step step{"transform_layout", {{"stage", stage}, {"layout", layout_with(d)}, {"output", int64_t{0}}}};
+    if (trial.try_apply(step)) question.offer(int64_t{d}, 1.5);
+  }
+  const int64_t innermost = draft.decide_number(std::move(question.prefer(int64_t{rank - 1})));
+  if (innermost != rank - 1) draft.schedule.transform_layout(stage, layout_with(static_cast<int>(innermost)));
+}
+
 }  // namespace
 
 void apply_rules(ScheduleDraft& draft, const SpaceRules& rules) {
@@ -100,6 +131,7 @@ void apply_rules(ScheduleDraft& draft, const SpaceRules& rules) {
       if (place_inside(draft, rules, root, *name)) inside.push_back(*name);
     for (const std::string& name : left) {
       if (contains(inside, name)) continue;
+      decide_layout(draft, name);
       roots.push_back(name);
       open.push_back(name);
     }

@@ -172,6 +172,34 @@ bool decide_unroll(ScheduleDraft& draft, const std::string& reduction, const std
   return draft.decide_number(std::move(question.prefer(preferred ? extent : int64_t{1}))) > 1;
 }
 
+void decide_steps_a_turn(ScheduleDraft& draft, const std::string& reduction, const std::string& loop, int64_t extent,
+                         const RegisterTile& tile) {
+  const StageState& r = draft.stage(reduction);
+  const int index = r.find_loop(loop);
+  if (index < 0 || r.loops[index].kind != ForKind::kSerial || has_open_size(*r.stage)) return;
+  Question question(reduction, "tile.steps_a_turn");
+  question.offer(int64_t{1});
+  for (int64_t steps : {2, 4, 8})
+    if (extent % steps == 0 && steps < extent && steps * tile.rows * tile.vectors <= kMostCopies / 4)
+      question.offer(steps, 1.05);
+  const int64_t steps = draft.decide_number(std::move(question.prefer(int64_t{1})));
+  if (steps > 1) draft.schedule.pragma(reduction, loop, "unroll", steps);
+}
+
+void decide_outermost(ScheduleDraft& draft, const std::string& reduction, const std::string& reader,
+                      std::vector<std::string>& loops) {
+  if (loops.size() < 2) return;
+  const StageState& s = draft.stage(reader);
+  Question question(reduction, "tile.outermost");
+  for (const std::string& loop : loops)
+    for (size_t a = 0; a < s.axis_loops.size(); ++a)
+      if (s.loops[s.axis_loops[a]].name == loop && ScheduleDraft::size_of(s.stage->axes[a].extent) > 1)
+        question.offer(loop, 1.2);
+  const std::string first = draft.decide_word(std::move(question.prefer(loops.front())));
+  const auto chosen = std::find(loops.begin(), loops.end(), first);
+  std::rotate(loops.begin(), chosen, chosen + 1);
+}
+
 int64_t decide_prefetch(ScheduleDraft& draft, const std::string& reduction, int64_t preferred) {
   Question question(reduction, "prefetch");
   question.offer(int64_t{0}, 1.1);

@@ -28,6 +28,14 @@ void decide_innermost_reduction(ScheduleDraft& draft, const std::string& reducti
 bool decide_unroll(ScheduleDraft& draft, const std::string& reduction, const std::string& loop, int64_t extent,
                    const RegisterTile& tile, bool preferred);
 
+/// Decides how many steps of a serial reduction loop of that extent one turn makes.
+void decide_steps_a_turn(ScheduleDraft& draft, const std::string& reduction, const std::string& loop, int64_t extent,
+                         const RegisterTile& tile);
+
+/// `loops` of the reader around its tiles, outermost first; decides which of them goes outermost.
+void decide_outermost(ScheduleDraft& draft, const std::string& reduction, const std::string& reader,
+                      std::vector<std::string>& loops);
+
 /// Decides how many steps ahead constants are asked for; 0: never.
 int64_t decide_prefetch(ScheduleDraft& draft, const std::string& reduction, int64_t preferred);
 

@@ -176,6 +176,27 @@ TEST_P(SpaceOf, DrawnPointsAreRight) {
   EXPECT_GT(different, drawn / 3);  // some spaces are small
 }
 
+// The same as machine code of this machine.
+TEST(SpaceOfHost, DrawnPointsAreRightAsCode) {
+  RunOptions run;
+  run.code = true;
+  for (const Case& c : cases("host", 2)) {
+    const Space space(c.workload, c.request);
+    Rng rng(23, c.name);
+    for (int k = 0; k < (points_to_draw() + 3) / 4; ++k) {
+      const Result<Candidate> candidate = sample(space, rng, k % 2 ? Draw::kUniform : Draw::kByCost);
+      ASSERT_TRUE(candidate.ok()) << c.name << ": " << candidate.failure().message;
+      std::string wrong;
+      try {
+        wrong = difference(candidate->schedule, c.dims, run).value_or("");
+      } catch (const Error& e) {
+        wrong = e.what();
+      }
+      EXPECT_EQ(wrong, "") << c.name << "\n" << to_string(candidate->decisions) << candidate->schedule.to_string();
+    }
+  }
+}
+
 TEST_P(SpaceOf, ChildrenAreRight) {
   for (const Case& c : cases(GetParam().first, GetParam().second)) {
     const Space space(c.workload, c.request);
