@@ -60,7 +60,7 @@ Differences float_differences(int64_t count, const Read& got, const Read& expect
   for (int64_t k = 0; k < count; ++k) {
     const double a = got(k), b = expected(k);
     const double limit = relative * std::max(std::fabs(b), scale);
-    if (std::fabs(a - b) <= limit) continue;
+    if (std::isfinite(b) && std::fabs(a - b) <= limit) continue;
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     const double excess = std::fabs(a - b) / std::max(limit, std::numeric_limits<double>::min());
     found.add(k, std::isnan(excess) ? HUGE_VAL : excess);

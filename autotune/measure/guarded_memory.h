@@ -6,9 +6,9 @@
 
 namespace tensmith {
 
-/// A buffer between two pages that may not be touched. It ends within 64 bytes of the page behind it; the bytes in
-/// between and those before it hold a pattern that `intact` compares. Aligned to 64 bytes.
-/// Errors: out-of-memory (DeviceError).
+/// A buffer between two ranges of 64 KiB that may not be touched. It ends within 64 bytes of the one behind it; the
+/// bytes in between and those before it hold a pattern that `intact` compares. Aligned to 64 bytes. Errors:
+/// out-of-memory (DeviceError).
 class GuardedBuffer {
  public:
   /// `name` shows in messages: "output Y".

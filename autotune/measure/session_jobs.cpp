@@ -17,6 +17,8 @@ constexpr int kMostAttempts = 2;
 /// early.
 constexpr size_t kMostBuilt = 8;
 constexpr int kMostBadLines = 1000;
+/// Limits are for candidates; a reference just has to run.
+constexpr int64_t kReferenceCodeBytes = int64_t{64} << 20;
 /// Beyond what workers keep to themselves. Units: seconds.
 constexpr double kGrace = 5;
 
@@ -175,7 +177,7 @@ void MeasureSession::State::start_build(WorkerSlot& slot, std::unique_ptr<Measur
             {"steps", std::move(steps)},
             {"to", job->code->path()},
             {"seconds", options.limits.build_s},
-            {"code_bytes", options.limits.code_bytes},
+            {"code_bytes", job->is_reference ? kReferenceCodeBytes : options.limits.code_bytes},
             {"max_unroll", options.limits.max_unroll}};
   if (job->candidate.use_guard) json["guard"] = to_json(options.guard);
   job->started = SessionClock::now();

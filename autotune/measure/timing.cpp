@@ -52,7 +52,7 @@ MedianInterval median_interval(std::vector<double> samples) {
   interval.median = quantile(samples, 0.5);
   const double n = static_cast<double>(samples.size());
   // Ranks of the sign test; fewer than six samples have no narrower interval than their range.
-  const auto rank = static_cast<size_t>(std::max(0.0, std::floor(n / 2 - 0.98 * std::sqrt(n))));
+  const auto rank = static_cast<size_t>(std::max(0.0, std::floor(n / 2 - 0.98 * std::sqrt(n)) - 1));
   interval.low = samples[rank];
   interval.high = samples[samples.size() - 1 - rank];
   return interval;
