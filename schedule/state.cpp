@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tensor/print.h"
+#include "tensor/text_words.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -136,7 +137,13 @@ ScheduleState initial_state(const Workload& workload) {
   ScheduleState state;
   state.name = workload.name;
   state.dims = workload.dims;
-  for (const Stage& stage : workload.stages) state.stages.push_back(fresh_stage(stage, state.unique_name(stage->name)));
+  for (const Stage& stage : workload.stages) {
+    std::string name = state.unique_name(stage->name);
+    // A word of the text form gets the name that the text gives it, so that steps fit the workload that is read back.
+    for (int k = 1; text::is_reserved(stage->name) && (k == 1 || state.find(name)); ++k)
+      name = stage->name + "_" + std::to_string(k);
+    state.stages.push_back(fresh_stage(stage, name));
+  }
   for (const Tensor& input : workload.inputs) state.inputs.push_back(input.buffer());
   for (const Tensor& output : workload.outputs) state.outputs.push_back(output.buffer());
   return state;

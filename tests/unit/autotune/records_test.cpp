@@ -13,6 +13,7 @@
 #include "autotune/records/record_index.h"
 #include "runtime/base/files.h"
 #include "runtime/base/rng.h"
+#include "tensor/parse.h"
 #include "tests/support/workloads.h"
 
 namespace tensmith {
@@ -333,6 +334,22 @@ TEST(ApplyRecord, RefusesWhatIsNotLegalHere) {
   EXPECT_EQ(apply_record(workload, request, record).failure().id, "record-layout");
   record.steps.back() = parse_step("split stage=R loop=nowhere factor=4 outer=a inner=b").value();
   EXPECT_FALSE(apply_record(workload, request, record).ok());
+}
+
+// Stages may be called like a word of the text form; their steps must fit the workload that is read back.
+TEST(ApplyRecord, StagesCalledLikeWordsOfTheText) {
+  const Tensor x = placeholder("X", {6, 20}, kFloat32);
+  const auto stage = [&](const Tensor& from) {
+    return compute("concat", {6, 20},
+                   [&](const Indices& i) { return select(i[1] < 3, call(Intrinsic::kExp, {from(i)}), from(i)); });
+  };
+  const Tensor a = stage(x), b = stage(a);
+  const Workload workload = make_workload("words", {x}, {b});
+  TuningRecord record = record_of(workload, request_here(), 1);
+  const Result<Workload> read = parse_workload(record.key.workload);
+  ASSERT_TRUE(read.ok());
+  const Result<Schedule> schedule = apply_record(read.value(), request_here(), record);
+  ASSERT_TRUE(schedule.ok()) << schedule.failure().message;
 }
 
 TEST(Records, BestOfEachTask) {
