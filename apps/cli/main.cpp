@@ -269,6 +269,7 @@ int run(int argc, char** argv) {
   tune->add_flag("--dry-run", o.dry_run, "print each task's rules, decisions and size of its space");
   tune->add_option("--progress", o.progress, "auto, bar, plain, jsonl or none");
   tune->add_option("--cost-model", o.cost_model, "xgb, analytic, random, or a file of a trained one");
+  tune->add_option("--save-cost-model", o.save_cost_model, "file for the model that was trained");
   tune->add_option("--search", o.search, "evolve, random, grid or anneal");
   tune->add_option("--workers", o.workers, "processes that build (default: one less than the cores)")
       ->check(CLI::Range(0, 256));

@@ -44,6 +44,7 @@ struct Options {
   bool dry_run = false;              ///< tune
   std::string progress = "auto";     ///< tune: auto|bar|plain|jsonl|none
   std::string cost_model = "xgb";    ///< tune: xgb|analytic|random|FILE
+  std::string save_cost_model;       ///< tune: file for the trained model
   std::string search = "evolve";     ///< tune: evolve|random|grid|anneal
   int workers = 0;                   ///< tune: builders; 0 one less than the cores
   std::string cpus;                  ///< tune: 0-1

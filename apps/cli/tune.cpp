@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
@@ -13,6 +16,8 @@
 #include "apps/driver/tuned.h"
 #include "apps/driver/tuning_tasks.h"
 #include "autotune/measure/work_timer.h"
+#include "autotune/search/model_scorer.h"
+#include "tensor/parse.h"
 
 namespace tensmith::cli {
 
@@ -84,6 +89,38 @@ void list_tasks(const std::vector<TuningTask>& tasks, bool spaces) {
   }
 }
 
+/// What orders candidates before they are measured: a model by name or file, told of what the file of records holds of
+/// this machine and other tasks. Those of the tasks at hand it learns as the search comes by them, so that a run that
+/// goes on sees them in the same order as one that was never broken.
+std::unique_ptr<ModelScorer> make_scorer(const Options& options, const std::vector<TuningTask>& tasks, uint64_t seed) {
+  static constexpr const char* kNames[] = {"xgb", "analytic", "random"};
+  const bool is_name =
+      std::any_of(std::begin(kNames), std::end(kNames), [&](const char* name) { return options.cost_model == name; });
+  std::unique_ptr<CostModel> model =
+      take(is_name ? make_cost_model(options.cost_model == "xgb" ? "blend" : options.cost_model, seed)
+                   : load_cost_model(options.cost_model));
+  auto scorer = std::make_unique<ModelScorer>(std::move(model));
+  if (!std::filesystem::exists(options.output)) return scorer;
+  std::set<RecordKey> own;
+  for (const TuningTask& task : tasks) own.insert(record_key(task.workload, task.request));
+  std::vector<CostSample> samples;
+  for (const TuningRecord& record : take(read_records(options.output)).records) {
+    if (!record.ok() || record.is_winner || own.count(record.key)) continue;
+    const Result<Target> target = Target::parse(record.origin.target);
+    const Result<Workload> workload = parse_workload(record.key.workload);
+    if (!target || !workload || !origin_difference(record.origin, origin_here(*target)).empty()) continue;
+    const Result<Schedule> schedule = replay(*workload, {record.key.workload, record.steps});
+    if (!schedule) continue;
+    ScheduleRequest request;
+    request.target = *target;
+    request.threads = record.key.threads;
+    if (Result<CostSample> sample = cost_sample(*schedule, request, record.time_us()))
+      samples.push_back(std::move(sample).value());
+  }
+  scorer->prime(std::move(samples));
+  return scorer;
+}
+
 /// The whole model with and without the records, in turns. Returns the default's time over the tuned one's.
 void compare_whole(const Options& options, const LoadedModel& usual) {
   Options with = options;
@@ -147,6 +184,7 @@ int tune(const Options& options) {
   tuner.seed = static_cast<uint64_t>(options.seed);
   tuner.strategy = take(parse_search_strategy(options.search));
   tuner.interrupted = &interrupted;
+  check_writable("--save-cost-model", options.save_cost_model);
   const ProgressStyle style = take(parse_progress_style(options.progress));
 
   const LoadedModel model = load_target(options);
@@ -176,6 +214,8 @@ int tune(const Options& options) {
               << " trials of these tasks, which are not measured again\n";
   if (store.foreign() > 0)
     std::cerr << "note: " << store.foreign() << " records are of other tasks, machines or versions\n";
+  const std::unique_ptr<ModelScorer> scorer = make_scorer(options, tasks, tuner.seed);
+  tuner.scorer = scorer.get();
   SessionMeasurer measurer(session_options(options));
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
@@ -183,6 +223,10 @@ int tune(const Options& options) {
   const TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
   progress.finish();
   std::cout << tuning_table(tasks, report);
+  std::printf("cost model %s: ordered %.1f %% of pairs rightly before it had seen them, %zu samples\n",
+              scorer->model().name(), 100 * scorer->pairwise_accuracy(), scorer->samples());
+  std::fflush(stdout);
+  if (!options.save_cost_model.empty()) take(save_cost_model(scorer->model(), options.save_cost_model));
   if (report.why_stopped == StopReason::kFailed) throw UserError("cannot-write", report.failure);
   const std::string again = "the same command goes on from " + options.output;
   if (report.why_stopped == StopReason::kInterrupted) {

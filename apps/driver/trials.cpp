@@ -49,6 +49,7 @@ std::optional<TrialMeasurer::Finished> SessionMeasurer::wait(double seconds) {
   TrialOutcome& outcome = finished.outcome;
   if (result->valid()) {
     outcome.cost_us = result->cost_us;
+    outcome.ratio_high = result->timing.ratio_high;
     // On the scale of the run, where clocks do not change between candidates.
     const double scale = result->timing.median_us > 0 ? result->cost_us / result->timing.median_us : 1;
     for (const double window : result->timing.windows_us) outcome.times_us.push_back(window * scale);

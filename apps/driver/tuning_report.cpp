@@ -216,6 +216,7 @@ constexpr const char* kStyle = R"(
 body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; } .wide { overflow-x: auto; }
 th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--faint); white-space: nowrap; }
+td.long { white-space: normal; overflow-wrap: anywhere; }
 th:first-child, td:first-child, td.left { text-align: left; }
 svg { max-width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--ink); }
 .grid { stroke: var(--faint); } .best { fill: none; stroke: var(--a); stroke-width: 2; }
@@ -270,7 +271,10 @@ std::vector<TaskHistory> task_histories(const std::vector<TuningRecord>& records
     // The first trial of a task is the default schedule.
     std::stable_sort(task.trials.begin(), task.trials.end(),
                      [](const TuningRecord* a, const TuningRecord* b) { return a->trial < b->trial; });
-    if (!task.trials.empty() && task.trials.front()->ok()) task.default_us = task.trials.front()->time_us();
+    if (task.trials.empty() || !task.trials.front()->ok()) continue;
+    task.default_us = task.trials.front()->time_us();
+    // Compared thoroughly the default stood: its trial and the comparison lie on scales of their own.
+    if (task.taken && task.taken->steps == task.trials.front()->steps) task.taken = task.trials.front();
   }
   std::stable_sort(tasks.begin(), tasks.end(), [](const TaskHistory& a, const TaskHistory& b) {
     return std::max(a.default_us, a.best_us()) > std::max(b.default_us, b.best_us());
@@ -306,7 +310,7 @@ std::string tuning_report_html(const std::string& title, const std::vector<Tunin
     page += text(", %lld %s", static_cast<long long>(count), escaped(kind).c_str());
   page += text("; %zu lines that are no records.</p>", bad.size());
   page += "<h2>Environment</h2><table><tr><td>CPU</td><td class=left>" + joined(cpus) +
-          "</td></tr><tr><td>target</td><td class=left style=\"white-space:normal\">" + joined(targets) +
+          "</td></tr><tr><td>target</td><td class=\"left long\">" + joined(targets) +
           "</td></tr><tr><td>tensmith</td><td class=left>" + joined(tools) + "</td></tr>";
   if (!dates.empty())
     page += "<tr><td>measured</td><td class=left>" + escaped(*dates.begin()) + " to " + escaped(*dates.rbegin()) +

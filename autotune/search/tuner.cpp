@@ -28,7 +28,7 @@ class Run {
         measurer_(measurer),
         store_(store),
         listener_(listener),
-        scorer_(options.scorer ? options.scorer() : std::make_unique<PriorScorer>()),
+        scorer_(options.scorer ? *options.scorer : prior_),
         scheduler_(scheduled(tasks)) {}
 
   TuningReport run() {
@@ -36,7 +36,7 @@ class Run {
     for (size_t t = 0; t < tasks_.size(); ++t) {
       TaskProgress& progress = report_.tasks[t];
       progress.default_us = progress.best_us = kNever;
-      searches_.emplace_back(Space(tasks_[t].workload, tasks_[t].request), options_.strategy, options_.seed, *scorer_);
+      searches_.emplace_back(Space(tasks_[t].workload, tasks_[t].request), options_.strategy, options_.seed, scorer_);
       if (const Result<void> ok = measurer_.add_task(tasks_[t]); !ok) {
         progress.failure = ok.failure().message;
         progress.why_stopped = StopReason::kFailed;
@@ -229,7 +229,7 @@ class Run {
           continue;
         }
         const double ratio = of_default.ok() ? of_default.cost_us / of_candidate.cost_us : kBeyondNoise;
-        if (ratio < kBeyondNoise) break;
+        if (ratio < kBeyondNoise || of_candidate.ratio_high >= 1) break;
         winner = candidate;
         outcome = std::move(of_candidate);
         progress.is_winner_default = false;
@@ -251,7 +251,8 @@ class Run {
   TrialMeasurer& measurer_;
   TrialStore& store_;
   const TunerListener& listener_;
-  std::unique_ptr<CandidateScorer> scorer_;
+  PriorScorer prior_;
+  CandidateScorer& scorer_;
   TaskScheduler scheduler_;
   std::deque<TaskSearch> searches_;
   std::deque<Batch> batches_;

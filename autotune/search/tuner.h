@@ -30,6 +30,7 @@ struct TuningTask {
 struct TrialOutcome {
   double cost_us = 0;            ///< of a call, comparable within the run; infinite when it failed
   std::vector<double> times_us;  ///< windows, on the same scale
+  double ratio_high = 0;         ///< 95 % sure: its time to the incumbent's is at most that; 0: unknown
   std::string error;             ///< kind of failure, a word with dashes; empty when it is valid
   std::string error_text;
   bool is_kept = true;  ///< false: lost for reasons outside of the candidate; not to be recorded
@@ -77,8 +78,7 @@ struct TunerOptions {
   int batch = 8;
   uint64_t seed = 0;
   SearchStrategy strategy = SearchStrategy::kEvolve;
-  /// What makes a scorer for a run; empty: PriorScorer.
-  std::function<std::unique_ptr<CandidateScorer>()> scorer;
+  CandidateScorer* scorer = nullptr;               ///< outlives the run; null: PriorScorer
   const std::atomic<bool>* interrupted = nullptr;  ///< becomes true when the run is to end; may be null
 };
 

@@ -1,0 +1,86 @@
+#include "autotune/search/model_scorer.h"
+
+#include <cmath>
+
+#include "autotune/cost_model/blend_model.h"
+
+namespace tensmith {
+
+namespace {
+
+// What a batch of one task has to hold before it says something of a model, and by how much the samples grow before it
+// learns anew.
+constexpr size_t kBatch = 8;
+constexpr double kGrowth = 1.2;
+
+}  // namespace
+
+Result<CostSample> cost_sample(const Schedule& schedule, const ScheduleRequest& request, double us) {
+  try {
+    return CostSample{to_text(schedule.workload()) + "|" + std::to_string(request.threads),
+                      features_of(schedule, request), us};
+  } catch (const ScheduleError& e) {
+    return Failure{e.id(), e.message()};
+  }
+}
+
+std::vector<double> ModelScorer::score(const Space& space, std::span<const Candidate* const> candidates) {
+  std::vector<KernelFeatures> features(candidates.size());
+  std::vector<bool> is_legal(candidates.size(), true);
+  for (size_t k = 0; k < candidates.size(); ++k) {
+    try {
+      features[k] = features_of(candidates[k]->schedule, space.request());
+    } catch (const ScheduleError&) {
+      is_legal[k] = false;
+    }
+  }
+  std::vector<KernelFeatures> legal;
+  for (size_t k = 0; k < candidates.size(); ++k)
+    if (is_legal[k]) legal.push_back(std::move(features[k]));
+  const std::vector<double> scores = model_->predict(legal);
+  // Of candidates that will be refused none is tried before the others.
+  constexpr double kRefused = 1e300;
+  std::vector<double> costs;
+  size_t next = 0;
+  for (size_t k = 0; k < candidates.size(); ++k) costs.push_back(is_legal[k] ? std::exp2(-scores[next++]) : kRefused);
+  return costs;
+}
+
+void ModelScorer::learn(const Space& space, const Candidate& candidate, double cost_us) {
+  if (!std::isfinite(cost_us)) return;
+  Result<CostSample> sample = cost_sample(candidate.schedule, space.request(), cost_us);
+  if (!sample) return;
+  if (!batch_.empty() && batch_.front().task != sample->task) take_batch();
+  batch_.push_back(std::move(sample).value());
+  if (batch_.size() >= kBatch) take_batch();
+}
+
+void ModelScorer::take_batch() {
+  std::vector<KernelFeatures> features;
+  for (const CostSample& sample : batch_) features.push_back(sample.features);
+  const std::vector<double> scores = model_->predict(features);
+  for (size_t a = 0; a < batch_.size(); ++a)
+    for (size_t b = 0; b < a; ++b) {
+      // Times that lie within the noise of each other order nothing.
+      constexpr double kApart = 0.05;
+      if (std::abs(std::log2(batch_[a].us / batch_[b].us)) < kApart) continue;
+      ++pairs_;
+      if (scores[a] == scores[b]) right_ += 0.5;
+      else right_ += (scores[a] > scores[b]) == (batch_[a].us < batch_[b].us);
+    }
+  if (auto* blend = dynamic_cast<BlendCostModel*>(model_.get())) blend->observe(batch_);
+  for (CostSample& sample : batch_) samples_.push_back(std::move(sample));
+  batch_.clear();
+  if (static_cast<double>(samples_.size()) < kGrowth * static_cast<double>(fitted_)) return;
+  model_->fit(samples_);
+  fitted_ = samples_.size();
+}
+
+void ModelScorer::prime(std::vector<CostSample> samples) {
+  if (samples.empty()) return;
+  samples_.insert(samples_.end(), std::make_move_iterator(samples.begin()), std::make_move_iterator(samples.end()));
+  model_->fit(samples_);
+  fitted_ = samples_.size();
+}
+
+}  // namespace tensmith
