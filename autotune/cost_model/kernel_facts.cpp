@@ -97,13 +97,6 @@ class FactReader {
     return out;
   }
 
-  static uint64_t loops_of(const TreeAccess& access) {
-    uint64_t bits = 0;
-    for (size_t d = 0; d < access.strides.size(); ++d)
-      if (access.strides[d] != 0) bits |= uint64_t{1} << d;
-    return bits;
-  }
-
   void add_store(size_t number) {
     const TreeStore& store = tree_.stores[number];
     const std::vector<int> path = tree_.path(store.loop);
@@ -141,7 +134,7 @@ class FactReader {
     if (store.accumulates) {
       const TreeAccess& write = store.accesses.back();
       const TreeBuffer& buffer = tree_.buffers[static_cast<size_t>(write.buffer)];
-      const uint64_t bits = loops_of(write);
+      const uint64_t bits = write.loops;
       if (!(bits >> body & 1)) {
         double updates = 1;
         bool over_lanes = false;
@@ -162,23 +155,24 @@ class FactReader {
                   double chance, double* least_operand) {
     const TreeBuffer& buffer = tree_.buffers[static_cast<size_t>(access.buffer)];
     const auto element = static_cast<double>(buffer.element_bytes);
-    const uint64_t bits = loops_of(access);
+    const uint64_t bits = access.loops;
     // In a loop that only other statements of it write, a read stays where it is; that a register tells.
     const Times t = times(path, body, bits, element);
     if (buffer.scope == Scope::kRegister) {
-      double registers = 1, rows = 1, vectors = 1;
+      double registers = 1, copies = 1, innermost = 1;
       for (size_t d = body + 1; d < path.size(); ++d) {
         if (!(bits >> d & 1)) continue;
         const TreeLoop& loop = tree_.loops[path[d]];
-        if (loop.kind == ForKind::kUnrolled) (d + 2 == path.size() || rows == 1 ? rows : vectors) *= loop.extent;
+        if (loop.kind == ForKind::kUnrolled) copies *= innermost, innermost = loop.extent;
         registers *= loop.kind == ForKind::kVectorized
                          ? std::ceil(loop.extent * element * 8 / static_cast<double>(target_.vector_bits))
                          : loop.extent;
       }
       if (access.is_write && registers > nest.accumulators) {
         nest.accumulators = registers;
-        nest.rows = rows;
-        nest.vectors = std::max(1.0, registers / rows);
+        // The innermost loop of several goes along a row.
+        nest.rows = copies > 1 ? copies : innermost;
+        nest.vectors = std::max(1.0, registers / nest.rows);
       }
       return;
     }

@@ -273,6 +273,7 @@ class TreeReader {
       }
       if (index.is_opaque) bits |= loops_of(indices[d]);
     }
+    out.loops = bits;
     return {std::move(out), bits};
   }
 

@@ -45,6 +45,7 @@ struct TreeAccess {
   double offset = 0;       ///< Units: elements, with all loops at their start
   /// Units: elements, by the depth of the loop; one entry a loop from the root to the statement.
   std::vector<double> strides;
+  uint64_t loops = 0;  ///< that the address depends on, by depth as bits
 };
 
 enum class OpKind : uint8_t {
