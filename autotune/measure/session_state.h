@@ -16,6 +16,12 @@ namespace tensmith {
 
 using SessionClock = std::chrono::steady_clock;
 
+/// What workers know tasks and kernels by.
+inline std::string session_task_name(int task) { return "t" + std::to_string(task); }
+inline std::string session_kernel_name(int task, const std::string& name) {
+  return session_task_name(task) + "/" + name;
+}
+
 /// A candidate on its way, or the reference of a task.
 struct MeasureJob {
   MeasureResult result;
