@@ -114,6 +114,8 @@ int main_with(const Options& options) {
                     {"tasks", sum.tasks}};
   }
   for (size_t known : {8, 16, 32}) {
+    // Fewer than 8 others say nothing.
+    if (n / static_cast<double>(std::max(1, static_cast<int>(table.size()))) < static_cast<double>(known) + 8) continue;
     const double accuracy = accuracy_with_known(samples, known, options.seed);
     std::printf("xgboost that has seen %zu of a task's candidates: pairwise %.3f on the others\n", known, accuracy);
     means["xgboost"]["pairwise_with_" + std::to_string(known)] = accuracy;
