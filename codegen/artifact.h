@@ -22,17 +22,13 @@
 #include <vector>
 
 #include "runtime/base/target.h"
+#include "tensor/may_overlap.h"
 #include "tensor/stmt.h"
 
 namespace tensmith {
 
 /// Returned by generated code when memory for an unplanned buffer cannot be had.
 inline constexpr int32_t kOutOfMemoryCode = -12;
-
-/// Attribute of a LoopFunction: a bit for each of its first 62 buffers that may be the same memory as the others of the
-/// set. An element of one of them is then read for the last time before it is written through another one, which the
-/// compiler of a kernel has to know (in-place results); all other buffers that are written overlap nothing.
-inline constexpr const char* kMayOverlap = "may_overlap";
 
 /// How code is generated; the target says what for.
 struct CodegenOptions {

@@ -33,8 +33,6 @@ constexpr Explanation kExplanations[] = {
     {"bad-base64", "bytes between the tuner and a worker are no base64",
      "both must be of one version; report it otherwise"},
     {"bad-batch", "a list of models for verify --batch has another form", "see tests/harness/batch.py"},
-    {"bad-cost-model", "the cost model has another name, or its file cannot be used",
-     "write xgb, analytic, random, or a file that an earlier run saved"},
     {"bad-decisions", "the decisions of a schedule rule are no object of names with numbers and texts",
      "leave the record out, or write it with this version of the tool"},
     {"bad-dim", "a size given with --dim is no positive number", "write --dim NAME=N with N from 1 to 2^40"},

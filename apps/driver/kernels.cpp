@@ -8,13 +8,13 @@
 #include <system_error>
 #include <thread>
 
-#include "apps/driver/in_place.h"
 #include "apps/driver/reproducer.h"
 #include "apps/driver/subgraph.h"
 #include "apps/driver/tuned.h"
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
 #include "runtime/time_line.h"
+#include "schedule/lower/in_place.h"
 #include "schedule/trace.h"
 
 namespace tensmith {

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <tuple>
 
-#include "apps/driver/in_place.h"
 #include "apps/driver/index_check.h"
 #include "apps/driver/pack.h"
 #include "graph/partition/memory_plan.h"
+#include "schedule/lower/in_place.h"
 
 namespace tensmith {
 

@@ -7,6 +7,7 @@
 #include "codegen/disassemble.h"
 #include "runtime/base/sha256.h"
 #include "runtime/timer.h"
+#include "schedule/lower/in_place.h"
 #include "schedule/lower/lowering.h"
 #include "schedule/trace.h"
 
@@ -82,6 +83,8 @@ BuildOutcome build_candidate(const MeasureTask& task, const std::vector<Step>& s
     LowerOptions lowering;
     lowering.max_unroll = limits.max_unroll;
     LoweredKernel lowered = lower(schedule.value(), lowering);
+    // As in a program, where results may take the place of operands.
+    mark_in_place(lowered, in_place_pairs(schedule.value()));
     out.report.lower_ms = timer.ms();
     if (std::string wrong = layout_problem(task, lowered); !wrong.empty())
       return fail(MeasureFailure::kIllegalSchedule, wrong);

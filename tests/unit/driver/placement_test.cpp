@@ -5,13 +5,13 @@
 
 #include "apps/driver/compile.h"
 #include "apps/driver/export.h"
-#include "apps/driver/in_place.h"
 #include "autotune/default_schedule.h"
 #include "codegen/artifact.h"
 #include "graph/interpret.h"
 #include "graph/op_def.h"
 #include "runtime/base/config.h"
 #include "runtime/base/rng.h"
+#include "schedule/lower/in_place.h"
 
 namespace tensmith {
 namespace {

@@ -1,10 +1,10 @@
-#include "apps/driver/in_place.h"
+#include "schedule/lower/in_place.h"
 
 #include <algorithm>
 
-#include "codegen/artifact.h"
 #include "schedule/lower/inline_stages.h"
 #include "tensor/equal_hash.h"
+#include "tensor/may_overlap.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
