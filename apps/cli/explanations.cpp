@@ -199,6 +199,8 @@ constexpr Explanation kExplanations[] = {
     {"loop-already-marked", "a loop is parallel, vectorized or unrolled already", "mark each loop once"},
     {"manifest-mismatch", "a library or its weights were changed after the export",
      "export again, or remove the manifest"},
+    {"measuring-failed", "the workers of tune end or give no answers, whatever they are asked",
+     "the message has the last reason; look at memory, limits and --runner"},
     {"missing-attribute", "an attribute that the operator requires is not given", "correct the model"},
     {"missing-cpu-feature", "the code needs instructions that this CPU does not have",
      "compile for a lower level, for example --target x86-64-v3"},

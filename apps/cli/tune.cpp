@@ -1,3 +1,5 @@
+#include <sched.h>
+
 #include <csignal>
 
 #include <algorithm>
@@ -40,7 +42,7 @@ double parse_duration(const std::string& text) {
   }
   const std::string unit = text.substr(std::min(used, text.size()));
   const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  TS_USER_CHECK(used > 0 && factor > 0 && value > 0, "bad-duration")
+  TS_USER_CHECK(used > 0 && factor > 0 && value > 0 && value < 1e9, "bad-duration")
       << "option --timeout: expected a time such as 90, 90s, 10m or 1h, got '" << text << "'";
   return value * factor;
 }
@@ -121,7 +123,7 @@ std::unique_ptr<ModelScorer> make_scorer(const Options& options, const std::vect
   return scorer;
 }
 
-/// The whole model with and without the records, in turns. Returns the default's time over the tuned one's.
+/// The whole model with and without the records, in turns.
 void compare_whole(const Options& options, const LoadedModel& usual) {
   Options with = options;
   with.records = {options.output};
@@ -167,7 +169,13 @@ SessionOptions session_options(const Options& options) {
   SessionOptions session;
   session.runner = options.runner;
   session.builders = options.workers;
-  if (!options.cpus.empty()) session.cpus = parse_numbers("--cpus", options.cpus, 4096);
+  if (options.cpus.empty()) return session;
+  session.cpus = parse_numbers("--cpus", options.cpus, CPU_SETSIZE);
+  cpu_set_t usable;
+  sched_getaffinity(0, sizeof usable, &usable);
+  for (const int cpu : session.cpus)
+    TS_USER_CHECK(CPU_ISSET(cpu, &usable), "bad-list")
+        << "option --cpus: expected CPUs that this process may use, got " << cpu;
   return session;
 }
 
@@ -219,6 +227,8 @@ int tune(const Options& options) {
   SessionMeasurer measurer(session_options(options));
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
+  // A limit on the size of files is to end the run with its reason, as a full disk does.
+  std::signal(SIGXFSZ, SIG_IGN);
   TuneProgress progress(style, tasks, tuner);
   const TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
   progress.finish();
@@ -227,7 +237,7 @@ int tune(const Options& options) {
               scorer->model().name(), 100 * scorer->pairwise_accuracy(), scorer->samples());
   std::fflush(stdout);
   if (!options.save_cost_model.empty()) take(save_cost_model(scorer->model(), options.save_cost_model));
-  if (report.why_stopped == StopReason::kFailed) throw UserError("cannot-write", report.failure);
+  if (report.why_stopped == StopReason::kFailed) throw UserError(report.failure_id, report.failure);
   const std::string again = "the same command goes on from " + options.output;
   if (report.why_stopped == StopReason::kInterrupted) {
     std::cout << "interrupted; " << again << "\n";

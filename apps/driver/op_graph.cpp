@@ -1,5 +1,6 @@
 #include "apps/driver/op_graph.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -179,6 +180,16 @@ Result<graph::Graph> graph_of_op(std::string_view text) {
     if (!sizes) return refuse(sizes.failure().message);
     if (sizes->size() != kind.count)
       return refuse(std::to_string(kind.count) + " sizes, " + kind.sizes + ", got " + std::to_string(sizes->size()));
+    // Only padding (P) may be nothing; no single tensor of an operator has more elements than the sizes' product.
+    const std::string_view letters = kind.sizes;
+    double product = 1;
+    for (size_t k = 0; k < kind.count; ++k) {
+      const int64_t size = (*sizes)[k];
+      if (size < 1 && letters[2 * k] != 'P') return refuse("sizes from 1 on, got " + std::to_string(size));
+      product *= static_cast<double>(std::max<int64_t>(1, size));
+    }
+    constexpr double kMostElements = 1e13;
+    if (product > kMostElements) return refuse("sizes whose product is at most 1e13");
     graph::Graph graph;
     graph.name = std::string(name);
     try {

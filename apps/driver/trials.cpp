@@ -53,6 +53,8 @@ std::optional<TrialMeasurer::Finished> SessionMeasurer::wait(double seconds) {
     // On the scale of the run, where clocks do not change between candidates.
     const double scale = result->timing.median_us > 0 ? result->cost_us / result->timing.median_us : 1;
     for (const double window : result->timing.windows_us) outcome.times_us.push_back(window * scale);
+    // Of code that was measured before only the cost is told again.
+    if (outcome.times_us.empty()) outcome.times_us.push_back(result->cost_us);
   } else {
     outcome.cost_us = kNever;
     outcome.error = to_string(result->failure);

@@ -36,8 +36,10 @@ TimingOptions timing_options_from_json(const Json& json) {
 }
 
 Json to_json(const GuardOptions& o) {
-  return Json{
-      {"max_stack_share", o.max_stack_share}, {"max_scalar_share", o.max_scalar_share}, {"allow_calls", o.allow_calls}};
+  return Json{{"min_fmas", o.min_fmas},
+              {"max_stack_share", o.max_stack_share},
+              {"max_scalar_share", o.max_scalar_share},
+              {"allow_calls", o.allow_calls}};
 }
 
 GuardOptions guard_options_from_json(const Json& json) {

@@ -149,8 +149,14 @@ const TuningRecord* record_to_take(const std::vector<const TuningRecord*>& recor
   for (size_t k = 0; k < records.size(); ++k) {
     const TuningRecord& record = *records[k];
     if (!record.ok()) continue;
-    const bool fails_later = std::any_of(records.begin() + static_cast<std::ptrdiff_t>(k) + 1, records.end(),
-                                         [&](const TuningRecord* r) { return !r->ok() && r->steps == record.steps; });
+    // A time-out may be the machine's; these are the schedule's own.
+    static constexpr std::string_view kOwnFaults[] = {"wrong-result", "crashed", "out-of-bounds-write",
+                                                      "out-of-bounds-read", "kernel-error"};
+    const bool fails_later =
+        std::any_of(records.begin() + static_cast<std::ptrdiff_t>(k) + 1, records.end(), [&](const TuningRecord* r) {
+          return std::find(std::begin(kOwnFaults), std::end(kOwnFaults), r->error) != std::end(kOwnFaults) &&
+                 r->steps == record.steps;
+        });
     if (fails_later) continue;
     if (!taken || record.is_winner || (!taken->is_winner && record.time_us() < taken->time_us())) taken = &record;
   }

@@ -19,7 +19,7 @@ Result<CostSample> cost_sample(const Schedule& schedule, const ScheduleRequest& 
   try {
     return CostSample{to_text(schedule.workload()) + "|" + std::to_string(request.threads),
                       features_of(schedule, request), us};
-  } catch (const ScheduleError& e) {
+  } catch (const Error& e) {
     return Failure{e.id(), e.message()};
   }
 }
@@ -30,7 +30,7 @@ std::vector<double> ModelScorer::score(const Space& space, std::span<const Candi
   for (size_t k = 0; k < candidates.size(); ++k) {
     try {
       features[k] = features_of(candidates[k]->schedule, space.request());
-    } catch (const ScheduleError&) {
+    } catch (const Error&) {
       is_legal[k] = false;
     }
   }

@@ -55,8 +55,8 @@ class TaskSearch {
   double default_us() const { return default_us_; }
   /// Null before a candidate was valid.
   std::shared_ptr<const Candidate> best() const;
-  /// Up to `count` valid ones, best first.
-  std::vector<std::shared_ptr<const Candidate>> best_few(int count) const;
+  /// Up to `count` valid ones, best first, none of which costs more than `within` times what the best one does.
+  std::vector<std::shared_ptr<const Candidate>> best_few(int count, double within = 1e300) const;
   /// Null before the first proposals.
   std::shared_ptr<const Candidate> default_candidate() const { return default_; }
 
@@ -75,7 +75,8 @@ class TaskSearch {
   std::vector<Proposal> evolve(int count);
   std::vector<Proposal> descend(int count);
   std::vector<Proposal> draw_random(int count);
-  std::vector<Proposal> count_on(int count);
+  /// Looks at no more than `limit` points.
+  std::vector<Proposal> count_on(int count, int64_t limit);
   std::vector<Proposal> walk(int count);
   const Measured& parent();
   void claim(const std::vector<Proposal>& proposals);

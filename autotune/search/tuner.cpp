@@ -16,6 +16,9 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kBatchesUnderWay = 2;
 // Winners that fail their last test before a task falls back to its default.
 constexpr int kWinnersTried = 3;
+// Candidates that the search saw so near to its best may well be better: its times are short, and of many the luckiest
+// one is in front.
+constexpr double kNearBest = 1.03;
 // What a winner has to gain on the default; less is noise.
 constexpr double kBeyondNoise = 1.01;
 
@@ -134,6 +137,7 @@ class Run {
       for (Trial& trial : batch.trials) {
         if (trial.number != finished->trial) continue;
         trial.outcome = finished->outcome;
+        if (!note_accident(task, *trial.outcome)) return false;
         if (trial.outcome->is_kept)
           if (!save(store_.save(task, trial.number, *trial.proposal.candidate, *trial.outcome))) return false;
         tell_listener(task, trial);
@@ -212,7 +216,11 @@ class Run {
 
   /// The default of each task against what was found, thoroughly; the better one is the winner.
   void settle_winners() {
-    for (size_t t = 0; t < tasks_.size() && !interrupted(); ++t) {
+    for (size_t t = 0; t < tasks_.size(); ++t) {
+      if (interrupted()) {
+        stop(StopReason::kInterrupted);
+        return;
+      }
       const int task = static_cast<int>(t);
       TaskProgress& progress = report_.tasks[t];
       const std::shared_ptr<const Candidate> usual = searches_[t].default_candidate();
@@ -221,27 +229,52 @@ class Run {
       const TrialOutcome of_default = measure_now(task, *usual, /*as_incumbent=*/true);
       std::shared_ptr<const Candidate> winner = usual;
       TrialOutcome outcome = of_default;
-      for (const auto& candidate : best) {
-        if (candidate == usual) break;
+      const size_t near_best = searches_[t].best_few(kWinnersTried, kNearBest).size();
+      bool any_valid = false;
+      for (size_t k = 0; k < best.size() && (k < near_best || !any_valid); ++k) {
+        const auto& candidate = best[k];
+        if (candidate == usual) continue;
         TrialOutcome of_candidate = measure_now(task, *candidate, /*as_incumbent=*/false);
         if (!of_candidate.ok()) {
           if (of_candidate.is_kept && !save(store_.save(task, -1, *candidate, of_candidate))) return;
           continue;
         }
+        any_valid = true;
         const double ratio = of_default.ok() ? of_default.cost_us / of_candidate.cost_us : kBeyondNoise;
-        if (ratio < kBeyondNoise || of_candidate.ratio_high >= 1) break;
+        if (ratio < kBeyondNoise || of_candidate.ratio_high <= 0 || of_candidate.ratio_high >= 1 ||
+            ratio <= progress.winner_ratio)
+          continue;
         winner = candidate;
         outcome = std::move(of_candidate);
         progress.is_winner_default = false;
         progress.winner_ratio = ratio;
-        break;
       }
       if (outcome.ok() && !save(store_.save_winner(task, *winner, outcome))) return;
     }
   }
 
+  /// Trials that end for reasons outside of them: one task's, which is left alone from then on, or everybody's, which
+  /// ends the run. Returns false then.
+  bool note_accident(int task, const TrialOutcome& outcome) {
+    constexpr int kEndOfPatience = 24;
+    accidents_ = outcome.is_kept || outcome.error == "cancelled" ? 0 : accidents_ + 1;
+    if (outcome.error == "task-failed") {
+      accidents_ = 0;
+      scheduler_.retire(task);
+      TaskProgress& progress = report_.tasks[static_cast<size_t>(task)];
+      progress.failure = outcome.error_text;
+      progress.why_stopped = StopReason::kFailed;
+    }
+    if (accidents_ < kEndOfPatience) return true;
+    report_.failure_id = "measuring-failed";
+    report_.failure = "tune: expected workers that answer, got none for " + std::to_string(accidents_) +
+                      " trials, the last time: " + outcome.error_text;
+    return stop(StopReason::kFailed);
+  }
+
   bool save(const Result<void>& saved) {
     if (saved) return true;
+    report_.failure_id = saved.failure().id;
     report_.failure = saved.failure().message;
     return stop(StopReason::kFailed);
   }
@@ -258,6 +291,7 @@ class Run {
   std::deque<Batch> batches_;
   std::map<int64_t, int> under_way_;  ///< trial to task
   int64_t private_number_ = 0;
+  int accidents_ = 0;  ///< in a row
   TuningReport report_;
   const Clock::time_point start_ = Clock::now();
 };

@@ -110,7 +110,7 @@ struct TuningReport {
   int64_t trials = 0, measured = 0;
   double elapsed_s = 0;
   StopReason why_stopped = StopReason::kNothingToGain;
-  std::string failure;  ///< kFailed: the store's
+  std::string failure_id, failure;  ///< kFailed: the store's, or measuring-failed
 };
 
 /// Runs until a limit is reached or nothing is to be gained, then compares each winner with its default. Batches of

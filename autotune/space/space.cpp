@@ -17,7 +17,7 @@ Result<Candidate> Space::make(Chooser& chooser) const {
     for (const ChosenPoint& chosen : draft.points) decisions.set(chosen.point.name(), chosen.value());
     return Candidate{std::move(draft.schedule), std::move(decisions), std::move(draft.points), std::move(draft.rules),
                      std::move(draft.explanation)};
-  } catch (const ScheduleError& e) {
+  } catch (const Error& e) {
     return Failure{e.id(), e.message()};
   }
 }

@@ -155,7 +155,10 @@ TEST(MeasureSession, RatiosToTheIncumbentAreRight) {
   const MeasureResult fast = measure_one(session, id, faster);
   ASSERT_TRUE(fast.valid()) << fast.message;
   EXPECT_NEAR(fast.timing.ratio, 0.5, 0.1);
-  EXPECT_EQ(session.incumbent(id)->id, fast.id);
+  // On a machine that other work disturbs too much it stays the incumbent that it is.
+  if (!fast.timing.disturbed) {
+    EXPECT_EQ(session.incumbent(id)->id, fast.id);
+  }
   // The scale goes on from one incumbent to the next.
   const MeasureResult slow_again = measure_one(session, id, slower);
   EXPECT_NEAR(slow_again.cost_us / slow.cost_us, 1, 0.25);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 
+#include "autotune/schedule_rules.h"
 #include "autotune/search/model_scorer.h"
 #include "autotune/search/tuner.h"
 #include "tests/support/workloads.h"
@@ -118,6 +119,7 @@ TrialOutcome valid(double cost) {
   TrialOutcome outcome;
   outcome.cost_us = cost;
   outcome.times_us = {cost};
+  outcome.ratio_high = 0.9;  // beyond doubt, where the costs say so
   return outcome;
 }
 TrialOutcome failed(const char* kind) {
@@ -185,6 +187,40 @@ TEST(TaskSearch, SeesAWholeSmallSpaceAndStops) {
       }
     EXPECT_EQ(seen, all) << strategy;
   }
+}
+
+TEST(TaskSearch, SeesWhatDrawsHardlyEverComeBy) {
+  // A chain of questions that ends at two answers of three: draws reach its end once in 59,049 times, and what lies
+  // there is slow, so that nobody has children near it.
+  constexpr int kLinks = 10;
+  const auto declare = [](ScheduleDraft& draft) {
+    for (int link = 0; link < kLinks; ++link) {
+      const std::string what = "link" + std::to_string(link);
+      const int64_t answer = draft.decide_number(
+          std::move(Question("Y", what).offer(int64_t{1}).offer(int64_t{2}, 9).offer(int64_t{3}, 9)));
+      if (answer == 1) return;
+      const StageState& stage = draft.stage("Y");
+      const std::string loop = stage.loops[stage.order[0]].name;
+      draft.schedule.split("Y", loop, answer, what + ".o", what + ".i");
+      if (answer == 3) return;
+    }
+  };
+  const Space space(relu_workload(4096), request_of(), declare);
+  std::set<std::string> all;
+  ASSERT_TRUE(enumerate(space, 4096, [&](const Candidate& candidate) {
+    all.insert(candidate.schedule.to_string());
+    return true;
+  }));
+  ASSERT_EQ(all.size(), 2u * kLinks + 1);
+  PriorScorer scorer;
+  TaskSearch search(space, SearchStrategy::kEvolve, 1, scorer);
+  std::set<std::string> seen;
+  while (!search.exhausted() && seen.size() <= all.size())
+    for (const Proposal& proposal : search.propose(8)) {
+      seen.insert(proposal.candidate->schedule.to_string());
+      search.tell(proposal, 1 + static_cast<double>(proposal.candidate->decisions.items().size()));
+    }
+  EXPECT_EQ(seen, all);
 }
 
 /// The cost of the best of `trials`, on a machine of which the rules know the half.
@@ -365,6 +401,29 @@ TEST(Tuner, AWinnerThatIsWrongInTheEndIsNone) {
             3);
 }
 
+TEST(Tuner, TheWinnerIsTheBestOfThoseThatLookedAlike) {
+  const std::vector<TuningTask> tasks{task_of(dense_workload(64, 96, 80))};
+  const std::string usual = default_schedule(tasks[0].workload, tasks[0].request).to_string();
+  MemoryStore store;
+  StubMeasurer measurer;
+  std::vector<std::string> finalists;
+  measurer.answer = [&](int, const Schedule& schedule, bool thorough) {
+    const std::string text = schedule.to_string();
+    if (text == usual) return valid(100);
+    // Looked at shortly all are alike; looked at thoroughly the luckiest one is slow and the next one fast.
+    if (!thorough) return valid(90 + 1e-6 * static_cast<double>(measurer.measured.size()));
+    finalists.push_back(text);
+    return valid(finalists.size() == 1 ? 120 : finalists.size() == 2 ? 50 : 80);
+  };
+  TunerOptions options;
+  options.trials = 24;
+  const TuningReport report = tune(tasks, options, measurer, store);
+  ASSERT_EQ(finalists.size(), 3u);
+  EXPECT_FALSE(report.tasks[0].is_winner_default);
+  EXPECT_EQ(report.tasks[0].winner_ratio, 2);
+  EXPECT_EQ(store.winners.at(0), finalists[1]);
+}
+
 TEST(Tuner, NoValidCandidateEndsWithTheDefault) {
   const std::vector<TuningTask> tasks{task_of(relu_workload(40))};
   MemoryStore store;
@@ -386,6 +445,38 @@ TEST(Tuner, AFullDiskEndsTheRunWithItsReason) {
   const TuningReport report = tune(tasks, {}, measurer, store);
   EXPECT_EQ(report.why_stopped, StopReason::kFailed);
   EXPECT_EQ(report.failure, "R.jsonl: no space left");
+}
+
+TEST(Tuner, WorkersThatNeverAnswerEndTheRunAndATaskWithoutReferenceOnlyItself) {
+  const std::vector<TuningTask> tasks{task_of(dense_workload(64, 96, 80)), task_of(softmax_workload(64, 50))};
+  const auto lost = [](const char* kind) {
+    TrialOutcome outcome = failed(kind);
+    outcome.error_text = "gone";
+    outcome.is_kept = false;
+    return outcome;
+  };
+  {
+    MemoryStore store;
+    StubMeasurer measurer;
+    measurer.answer = [&](int, const Schedule&, bool) { return lost("worker-lost"); };
+    const TuningReport report = tune(tasks, {}, measurer, store);
+    EXPECT_EQ(report.why_stopped, StopReason::kFailed);
+    EXPECT_EQ(report.failure_id, "measuring-failed");
+    EXPECT_LT(report.trials, 60);
+    EXPECT_TRUE(store.kept.empty());
+  }
+  MemoryStore store;
+  StubMeasurer measurer;
+  CostTable table(Space(tasks[0].workload, tasks[0].request));
+  measurer.answer = [&](int task, const Schedule& schedule, bool) {
+    return task == 1 ? lost("task-failed") : valid(table.of(schedule));
+  };
+  TunerOptions options;
+  options.trials = 64;
+  const TuningReport report = tune(tasks, options, measurer, store);
+  EXPECT_EQ(report.tasks[1].failure, "gone");
+  EXPECT_LE(report.tasks[1].trials, 24);
+  EXPECT_GT(report.tasks[0].trials, 30);
 }
 
 TEST(Tuner, AnInterruptEndsIt) {

@@ -161,7 +161,8 @@ TEST(Explain, EveryKindAndOnlyThese) {
   }
   Config config;
   EXPECT_TRUE(config.set("explain", "fusion,memory").ok());
-  EXPECT_FALSE(config.set("explain", "fusion,tuning").ok());
+  EXPECT_TRUE(config.set("explain", "tuning").ok());
+  EXPECT_FALSE(config.set("explain", "fusion,cooking").ok());
 }
 
 TEST(Dump, WritesEveryStageOfTheKernelsThatTheFilterLetsThrough) {

@@ -57,6 +57,10 @@ TEST(OpGraph, RefusesWithWhatIsWanted) {
   EXPECT_NE(message("matmul:1x2x3:i8").find("the type f32, got 'i8'"), std::string::npos);
   EXPECT_NE(message("matmul:1x-2x3").find("sizes such as"), std::string::npos);
   EXPECT_NE(message("matmul:1x2x99999999999").find("sizes such as"), std::string::npos);
+  EXPECT_NE(message("matmul:0x2x3").find("sizes from 1 on"), std::string::npos);
+  EXPECT_NE(message("grouped_conv2d:1x8x8x8x8x3x1x1x0").find("sizes from 1 on"), std::string::npos);
+  EXPECT_NE(message("grouped_conv2d:1x8x8x8x8x3x1x1x3").find("sizes that fit together"), std::string::npos);
+  EXPECT_NE(message("matmul:999999999x999999999x9").find("at most 1e13"), std::string::npos);
   EXPECT_NE(message("conv2d:1x8x2x2x16x9x1x0").find("sizes that fit together"), std::string::npos);
 }
 
