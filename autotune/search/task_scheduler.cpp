@@ -17,6 +17,8 @@ constexpr size_t kWindow = 3;
 // batch promises is not worth it.
 constexpr int kIdleBatches = 10;
 constexpr double kWorthIt = 2e-4;
+// A task of so small a share of the model's time is left at its default.
+constexpr double kNegligible = 1e-3;
 
 }  // namespace
 
@@ -80,6 +82,11 @@ void TaskScheduler::told(int task, double best_us, int idle_batches) {
   s.idle = idle_batches;
   if (idle_batches >= kIdleBatches) s.is_retired = true;
   const double total = total_us();
+  const bool all_known =
+      std::all_of(states_.begin(), states_.end(), [](const State& t) { return !t.best_us.empty() || t.is_retired; });
+  for (size_t t = 0; all_known && t < tasks_.size(); ++t)
+    if (!states_[t].best_us.empty() && tasks_[t].weight * states_[t].best_us.back() < kNegligible * total)
+      states_[t].is_retired = true;
   if (idle_batches > 2 && total > 0 && expected_gain(task) < kWorthIt * total) s.is_retired = true;
 }
 

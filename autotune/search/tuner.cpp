@@ -97,7 +97,9 @@ class Run {
       const int task = scheduler_.next();
       if (task < 0) return stop(StopReason::kNothingToGain);
       TaskSearch& search = searches_[static_cast<size_t>(task)];
-      const auto count = static_cast<int>(std::min<int64_t>(options_.batch, trials_left()));
+      // The first batch of several tasks is the default alone: it tells which of them are worth more.
+      const int batch_size = tasks_.size() > 1 && search.proposed() == 0 ? 1 : options_.batch;
+      const auto count = static_cast<int>(std::min<int64_t>(batch_size, trials_left()));
       std::vector<Proposal> proposals = search.propose(count);
       if (proposals.empty()) {
         scheduler_.retire(task);

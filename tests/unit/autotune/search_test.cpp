@@ -306,6 +306,18 @@ TEST(TaskScheduler, EveryTaskOnceThenWhereMostIsToBeGained) {
   EXPECT_GE(given[1], given[0]);
 }
 
+TEST(TaskScheduler, TasksThatHardlyCountAreLeftAtTheirDefaults) {
+  TaskScheduler scheduler({{1, 1e6, "a"}, {1, 10, "b"}, {100, 10, "b"}});
+  for (int k = 0; k < 3; ++k) scheduler.next();
+  scheduler.told(1, 0.01, 0);
+  scheduler.told(2, 0.01, 0);
+  EXPECT_FALSE(scheduler.retired(1));
+  scheduler.told(0, 500, 0);
+  EXPECT_TRUE(scheduler.retired(1));
+  EXPECT_FALSE(scheduler.retired(2));
+  EXPECT_FALSE(scheduler.retired(0));
+}
+
 TEST(TaskScheduler, ATaskFarBehindItsKinIsBelievedToCatchUp) {
   TaskScheduler scheduler({{1, 1e6, "k"}, {1, 1e6, "k"}, {1, 1e6, "other"}});
   for (int k = 0; k < 3; ++k) scheduler.next();
