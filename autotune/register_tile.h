@@ -19,6 +19,7 @@ struct TileProblem {
   int64_t row_multiple = 1;    ///< tiles have a multiple of so many rows (whole rows of an image)
   bool rows_conflict = false;  ///< rows lie a multiple of 4 KiB apart
   int64_t steps = 256;         ///< of the reduction
+  bool written_out = false;    ///< the innermost loop of the reduction is unrolled, for conditions on rows depend on it
   int64_t shared_rows = 0;     ///< element_loads: values beyond its own row that a step's neighbours share (taps - 1)
 };
 
@@ -34,6 +35,10 @@ std::vector<RegisterTile> register_tiles(const TileProblem& problem, const Targe
 /// The tile with the fewest cycles: FMA issue, load ports, latency of the accumulation, start and end of a tile,
 /// vectors that come from L2 and tails are counted; accumulators, the vectors of one step and one broadcast must fit
 /// the registers. Source: notes/cpu.md sections 2.2 and 12.
+/// Whether the steps of the reduction can be written out behind each other: with many of them, or more accumulators
+/// than half of the registers, the compiler's scheduler moves loads up until some are spilled.
+bool has_room_for_steps(const TileProblem& problem, const Target& target, int64_t rows, int64_t vectors);
+
 RegisterTile choose_register_tile(const TileProblem& problem, const Target& target);
 
 }  // namespace tensmith

@@ -229,6 +229,8 @@ class Tiler {
   void unroll_reduction() {
     const StageState& r = draft_.stage(reduction_);
     constexpr int64_t kUnrollAll = 25, kUnrollConditioned = 11, kUnrollInner = 4;
+    // 1x1 convolution from 16 to 96 channels: 14x32 written out has 450 stack references, a loop of 9x48 takes half.
+    const bool roomy = has_room_for_steps(plan_.problem, draft_.target(), plan_.tile.rows, plan_.tile.vectors);
     for (size_t a = 0; a < body_->reduce_axes.size(); ++a) {
       int64_t extent;
       if (!as_const_int(body_->reduce_axes[a].extent, &extent) || extent == 1) continue;
@@ -242,8 +244,8 @@ class Tiler {
       if (plan_.piece && plan_.piece->axis == static_cast<int>(a)) continue;
       const std::string loop = r.loops[r.reduce_loops[a]].name;
       const bool innermost_loop = loop == reduce_loops_.back();
-      const bool unroll = plan_.steps <= kUnrollAll || (conditioned && extent <= kUnrollConditioned) ||
-                          (innermost_loop && extent <= kUnrollInner);
+      const bool unroll = (conditioned && extent <= kUnrollConditioned) ||
+                          (roomy && (plan_.steps <= kUnrollAll || (innermost_loop && extent <= kUnrollInner)));
       if (decide_unroll(draft_, reduction_, loop, extent, plan_.tile, unroll)) schedule_.unroll(reduction_, loop);
     }
   }

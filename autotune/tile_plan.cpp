@@ -100,7 +100,18 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     plan->rows = size(order[k]);
     break;
   }
-  for (const Axis& axis : body->reduce_axes) plan->steps *= ScheduleDraft::size_of(axis.extent);
+  int64_t free_steps = 1;  // of the loops that no condition on rows depends on
+  for (const Axis& axis : body->reduce_axes) {
+    plan->steps *= ScheduleDraft::size_of(axis.extent);
+    bool conditioned = false;
+    if (body->where.get() && plan->row_dim >= 0)
+      visit(body->where, [&](const Expr& e) {
+        if (const auto* b = e.as<Binary>(); b && is_compare(b->op))
+          conditioned |= uses_var(e, axis.var) && uses_var(e, body->axes[plan->row_dim].var);
+        return true;
+      });
+    if (!conditioned) free_steps *= ScheduleDraft::size_of(axis.extent);
+  }
 
   const Var v = body->axes[plan->vector_dim].var;
   TileProblem& problem = plan->problem;
@@ -108,6 +119,8 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   problem.columns = plan->columns;
   problem.lanes = draft.lanes_for(body->outputs[0]->dtype);
   problem.steps = plan->steps;
+  constexpr int64_t kShortLoop = 9;
+  problem.written_out = free_steps <= kShortLoop && free_steps < plan->steps;
   problem.row_loads = problem.column_loads = problem.element_loads = 0;
   for (const TensorAccess& access : accesses_of(state, *body)) {
     const auto v_stride = stride_of(state, access, *body, v);

@@ -35,7 +35,7 @@ double draw_float(Rng& rng, InputSet set, const InputDraw& draw) {
     case InputSet::kRandom: value = rng.uniform(-1, 1); break;
     case InputSet::kWinner: value = 1.5 * rng.normal(); break;
     case InputSet::kEdges: {
-      static constexpr double kEdges[] = {0, -0.0, 1, -1, 0.5, -0.5, 0x1p-12, -0x1p-12, 20, -20};
+      static constexpr double kEdges[] = {0, -0.0, 1, -1, 0.5, -0.5, 0x1p-12, -0x1p-12, 4, -4};
       value = rng.chance(0.5) ? kEdges[rng.below(std::size(kEdges))] : rng.uniform(-1, 1);
       break;
     }
