@@ -12,6 +12,7 @@ struct TileTraffic {
   double row_bytes = 0;     ///< of what rows read, all of it
   double vector_bytes = 0;  ///< of what vectors read, all of it
   double output_bytes = 0;
+  double element_bytes = 0;                 ///< of what rows and vectors index together (depthwise), all of it
   int64_t row_tiles = 1, vector_tiles = 1;  ///< how often the domain is cut along rows and along vectors
   int64_t max_row_blocks = 1;               ///< 1: rows cannot be walked in blocks
   bool columns_adjacent = true;             ///< a block of vectors writes a short piece of each row of the output

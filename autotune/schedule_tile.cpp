@@ -155,6 +155,7 @@ class Tiler {
     traffic.output_bytes = static_cast<double>(body_->outputs[0]->dtype.bytes()) / batches_;
     for (size_t axis = 0; axis < draft_.stage(reader_).stage->axes.size(); ++axis)
       traffic.output_bytes *= static_cast<double>(size_of_axis(static_cast<int>(axis)));
+    traffic.element_bytes = static_cast<double>(plan_.element_operand_bytes) / batches_;
     traffic.row_tiles = static_cast<int64_t>(outer_tiles_) * row_tiles();
     traffic.vector_tiles = vector_tiles();
     traffic.columns_adjacent = plan_.columns_adjacent;
