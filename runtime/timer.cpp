@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/base/quantile.h"
+
 namespace tensmith {
 
 int64_t now_ns() {
@@ -18,16 +20,11 @@ Summary summarize(std::vector<double> samples) {
   s.runs = static_cast<int64_t>(samples.size());
   if (samples.empty()) return s;
   std::sort(samples.begin(), samples.end());
-  auto rank = [&](double p) {
-    const double at = p * static_cast<double>(samples.size() - 1);
-    const size_t low = static_cast<size_t>(at), high = std::min(low + 1, samples.size() - 1);
-    return samples[low] + (samples[high] - samples[low]) * (at - static_cast<double>(low));
-  };
   s.min = samples.front();
   s.max = samples.back();
-  s.median = rank(0.5);
-  s.p90 = rank(0.9);
-  s.p99 = rank(0.99);
+  s.median = quantile(samples, 0.5);
+  s.p90 = quantile(samples, 0.9);
+  s.p99 = quantile(samples, 0.99);
   double sum = 0, squares = 0;
   for (double x : samples) sum += x;
   s.mean = sum / static_cast<double>(samples.size());

@@ -19,6 +19,7 @@
 #include "apps/driver/tuning_tasks.h"
 #include "autotune/measure/work_timer.h"
 #include "autotune/search/model_scorer.h"
+#include "runtime/base/format.h"
 #include "tensor/parse.h"
 
 namespace tensmith::cli {
@@ -233,9 +234,11 @@ int tune(const Options& options) {
   const TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
   progress.finish();
   std::cout << tuning_table(tasks, report);
+  for (const auto& [kind, count] : progress.failures()) std::cout << "failed: " << kind << " " << count << "\n";
   std::printf("cost model %s: ordered %.1f %% of pairs rightly before it had seen them, %zu samples\n",
               scorer->model().name(), 100 * scorer->pairwise_accuracy(), scorer->samples());
   std::fflush(stdout);
+  scorer->finish();
   if (!options.save_cost_model.empty()) take(save_cost_model(scorer->model(), options.save_cost_model));
   if (report.why_stopped == StopReason::kFailed) throw UserError(report.failure_id, report.failure);
   const std::string again = "the same command goes on from " + options.output;

@@ -5,36 +5,20 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <iostream>
+
+#include "runtime/base/format.h"
 
 namespace tensmith::cli {
 
 namespace {
 
-std::string text(const char* form, ...) __attribute__((format(printf, 1, 2)));
-std::string text(const char* form, ...) {
-  char buffer[512];
-  va_list arguments;
-  va_start(arguments, form);
-  std::vsnprintf(buffer, sizeof buffer, form, arguments);
-  va_end(arguments);
-  return buffer;
-}
-
 std::string duration_text(double seconds) {
-  if (seconds < 100) return text("%.0f s", seconds);
-  return text("%d min %02d s", static_cast<int>(seconds / 60), static_cast<int>(seconds) % 60);
+  if (seconds < 100) return format_text("%.0f s", seconds);
+  return format_text("%d min %02d s", static_cast<int>(seconds / 60), static_cast<int>(seconds) % 60);
 }
 
 }  // namespace
-
-std::string time_text(double us) {
-  if (!std::isfinite(us)) return "-";
-  if (us < 1000) return text("%.*f us", us < 10 ? 2 : us < 100 ? 1 : 0, us);
-  return text("%.2f ms", us / 1000);
-}
 
 Result<ProgressStyle> parse_progress_style(const std::string& style) {
   if (style == "auto") return isatty(STDERR_FILENO) ? ProgressStyle::kBar : ProgressStyle::kPlain;
@@ -51,13 +35,14 @@ TuneProgress::TuneProgress(ProgressStyle style, const std::vector<TuningTask>& t
 std::string TuneProgress::line(const TunerProgress& now) const {
   const TaskProgress& task = (*now.tasks)[static_cast<size_t>(now.task)];
   std::string line =
-      text("%s  trial %lld", duration_text(now.elapsed_s).c_str(), static_cast<long long>(now.trial + 1));
-  if (options_.trials > 0) line += text(" of %lld", static_cast<long long>(options_.trials));
-  line += text("  task %d %s: best %s (%.2fx)", now.task, tasks_[static_cast<size_t>(now.task)].label.c_str(),
-               time_text(task.best_us).c_str(), std::isfinite(task.best_us) ? task.default_us / task.best_us : 1.0);
+      format_text("%s  trial %lld", duration_text(now.elapsed_s).c_str(), static_cast<long long>(now.trial + 1));
+  if (options_.trials > 0) line += format_text(" of %lld", static_cast<long long>(options_.trials));
+  line +=
+      format_text("  task %d %s: best %s (%.2fx)", now.task, tasks_[static_cast<size_t>(now.task)].label.c_str(),
+                  time_text(task.best_us).c_str(), std::isfinite(task.best_us) ? task.default_us / task.best_us : 1.0);
   if (now.model_best_us > 0)
-    line += text("  all %s -> %s (%.3fx)", time_text(now.model_default_us).c_str(),
-                 time_text(now.model_best_us).c_str(), now.model_default_us / now.model_best_us);
+    line += format_text("  all %s -> %s (%.3fx)", time_text(now.model_default_us).c_str(),
+                        time_text(now.model_best_us).c_str(), now.model_default_us / now.model_best_us);
   double left = -1;
   if (options_.seconds > 0) left = std::max(0.0, options_.seconds - now.elapsed_s);
   if (options_.trials > 0 && now.trial > 0) {
@@ -68,7 +53,8 @@ std::string TuneProgress::line(const TunerProgress& now) const {
   if (left >= 0) line += "  at most " + duration_text(left) + " left";
   if (!failures_.empty()) {
     line += "  failed:";
-    for (const auto& [kind, count] : failures_) line += text(" %s %lld", kind.c_str(), static_cast<long long>(count));
+    for (const auto& [kind, count] : failures_)
+      line += format_text(" %s %lld", kind.c_str(), static_cast<long long>(count));
   }
   return line;
 }
@@ -114,26 +100,26 @@ void TuneProgress::finish() {
 }
 
 std::string tuning_table(const std::vector<TuningTask>& tasks, const TuningReport& report) {
-  std::string table = text("%4s %5s %-44s %7s %7s %10s %10s %6s  %s\n", "task", "calls", "what", "trials", "failed",
-                           "default", "best", "gain", "stopped");
+  std::string table = format_text("%4s %5s %-44s %7s %7s %10s %10s %6s  %s\n", "task", "calls", "what", "trials",
+                                  "failed", "default", "best", "gain", "stopped");
   double all_default = 0, all_best = 0;
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskProgress& p = report.tasks[t];
     const double gain = p.is_winner_default ? 1 : p.winner_ratio;
     const bool known = std::isfinite(p.default_us);
-    table += text("%4zu %5.0f %-44.44s %7lld %7lld %10s %10s %6.3f  %s\n", t, tasks[t].weight, tasks[t].label.c_str(),
-                  static_cast<long long>(p.trials), static_cast<long long>(p.failures), time_text(p.default_us).c_str(),
-                  time_text(known ? p.default_us / gain : p.best_us).c_str(), gain,
-                  p.failure.empty() ? to_string(p.why_stopped) : p.failure.c_str());
+    table += format_text("%4zu %5.0f %-44.44s %7lld %7lld %10s %10s %6.3f  %s\n", t, tasks[t].weight,
+                         tasks[t].label.c_str(), static_cast<long long>(p.trials), static_cast<long long>(p.failures),
+                         time_text(p.default_us).c_str(), time_text(known ? p.default_us / gain : p.best_us).c_str(),
+                         gain, p.failure.empty() ? to_string(p.why_stopped) : p.failure.c_str());
     if (!known) continue;
     all_default += tasks[t].weight * p.default_us;
     all_best += tasks[t].weight * p.default_us / gain;
   }
   if (all_best > 0)
-    table += text("sum of kernels: default %s, tuned %s, gain %.3f; %lld trials (%lld measured now) in %s: %s\n",
-                  time_text(all_default).c_str(), time_text(all_best).c_str(), all_default / all_best,
-                  static_cast<long long>(report.trials), static_cast<long long>(report.measured),
-                  duration_text(report.elapsed_s).c_str(), to_string(report.why_stopped));
+    table += format_text("sum of kernels: default %s, tuned %s, gain %.3f; %lld trials (%lld measured now) in %s: %s\n",
+                         time_text(all_default).c_str(), time_text(all_best).c_str(), all_default / all_best,
+                         static_cast<long long>(report.trials), static_cast<long long>(report.measured),
+                         duration_text(report.elapsed_s).c_str(), to_string(report.why_stopped));
   return table;
 }
 

@@ -44,7 +44,5 @@ class TuneProgress {
 
 /// A table of the tasks and what was found, with the sums.
 std::string tuning_table(const std::vector<TuningTask>& tasks, const TuningReport& report);
-/// `812 us`, `1.23 ms`.
-std::string time_text(double us);
 
 }  // namespace tensmith::cli

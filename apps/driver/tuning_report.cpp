@@ -2,28 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <map>
 #include <set>
 
 #include "apps/driver/cost.h"
+#include "runtime/base/format.h"
 #include "tensor/parse.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
 
 namespace {
-
-std::string text(const char* form, ...) __attribute__((format(printf, 1, 2)));
-std::string text(const char* form, ...) {
-  char buffer[1024];
-  va_list arguments;
-  va_start(arguments, form);
-  std::vsnprintf(buffer, sizeof buffer, form, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 std::string escaped(const std::string& raw) {
   std::string out;
@@ -35,11 +24,6 @@ std::string escaped(const std::string& raw) {
     else out += c;
   }
   return out;
-}
-
-std::string time_cell(double us) {
-  if (us <= 0) return "-";
-  return us < 1000 ? text("%.4g us", us) : text("%.4g ms", us / 1000);
 }
 
 double points_of(const std::vector<Axis>& axes) {
@@ -68,33 +52,33 @@ class Plot {
   void range_x(double low, double high, bool log) { x_ = {low, high, log}; }
   void range_y(double low, double high, bool log) { y_ = {low, high, log}; }
   void dot(double x, double y, const char* kind, const std::string& title = {}) {
-    body_ += text("<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\">", kind, at_x(x), at_y(y),
-                  title.empty() ? "2" : "4");
+    body_ += format_text("<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\">", kind, at_x(x), at_y(y),
+                         title.empty() ? "2" : "4");
     if (!title.empty()) body_ += "<title>" + escaped(title) + "</title>";
     body_ += "</circle>";
   }
   void line(const std::vector<std::pair<double, double>>& points, const char* kind) {
-    body_ += text("<polyline class=\"%s\" points=\"", kind);
-    for (const auto& [x, y] : points) body_ += text("%.1f,%.1f ", at_x(x), at_y(y));
+    body_ += format_text("<polyline class=\"%s\" points=\"", kind);
+    for (const auto& [x, y] : points) body_ += format_text("%.1f,%.1f ", at_x(x), at_y(y));
     body_ += "\"/>";
   }
   /// With a scale on the left and below.
   std::string svg(const std::string& x_name, const std::string& y_name) const {
     std::string out =
-        text("<svg viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\">", width_, height_, width_, height_);
+        format_text("<svg viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\">", width_, height_, width_, height_);
     for (const double tick : ticks(x_))
-      out += text(
+      out += format_text(
           "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
           "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%.4g</text>",
           at_x(tick), at_x(tick), kTop, height_ - kBottom, at_x(tick), height_ - kBottom + 14, tick);
     for (const double tick : ticks(y_))
-      out += text(
+      out += format_text(
           "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
           "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>",
           kLeft, width_ - kRight, at_y(tick), at_y(tick), kLeft - 5, at_y(tick) + 4, tick);
-    out +=
-        text("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>", width_ / 2, height_ - 4, x_name.c_str());
-    out += text("<text x=\"4\" y=\"12\">%s</text>", y_name.c_str());
+    out += format_text("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>", width_ / 2, height_ - 4,
+                       x_name.c_str());
+    out += format_text("<text x=\"4\" y=\"12\">%s</text>", y_name.c_str());
     return out + body_ + "</svg>";
   }
 
@@ -201,12 +185,12 @@ std::string roofline(const std::vector<TaskHistory>& tasks) {
   plot.line(line, "default");
   for (const Point& p : points)
     plot.dot(p.intensity, p.gflops, "trial",
-             p.task->label + text(": %.4g GFLOP/s, %.3g FLOP a byte, %s", p.gflops, p.intensity,
-                                  time_cell(p.task->best_us()).c_str()));
+             p.task->label + format_text(": %.4g GFLOP/s, %.3g FLOP a byte, %s", p.gflops, p.intensity,
+                                         time_text(p.task->best_us()).c_str()));
   return "<h2>Roofline</h2><p>Each dot is a task at its best; hold the pointer over it. The line is what the fastest "
          "of "
          "them reach: " +
-         text("%.4g GFLOP/s, and %.4g GB/s of inputs and outputs.</p>", roof, slope) +
+         format_text("%.4g GFLOP/s, and %.4g GB/s of inputs and outputs.</p>", roof, slope) +
          plot.svg("operations a byte of inputs and outputs", "GFLOP/s");
 }
 
@@ -248,8 +232,7 @@ std::vector<TaskHistory> task_histories(const std::vector<TuningRecord>& records
   std::map<std::pair<RecordKey, std::string>, size_t> known;
   std::vector<std::vector<const TuningRecord*>> in_order;
   for (const TuningRecord& record : records) {
-    const std::string origin = record.origin.target + "|" + record.origin.cpu + "|" + record.origin.tool;
-    const auto [at, fresh] = known.try_emplace({record.key, origin}, tasks.size());
+    const auto [at, fresh] = known.try_emplace({record.key, origin_key(record.origin)}, tasks.size());
     if (fresh) {
       TaskHistory task;
       task.key = record.key;
@@ -305,10 +288,11 @@ std::string tuning_report_html(const std::string& title, const std::vector<Tunin
     for (const std::string& item : items) all += (all.empty() ? "" : "; ") + item;
     return escaped(all);
   };
-  page += text("<p>%zu records of %zu tasks, %lld valid", records.size(), tasks.size(), static_cast<long long>(valid));
+  page += format_text("<p>%zu records of %zu tasks, %lld valid", records.size(), tasks.size(),
+                      static_cast<long long>(valid));
   for (const auto& [kind, count] : failures)
-    page += text(", %lld %s", static_cast<long long>(count), escaped(kind).c_str());
-  page += text("; %zu lines that are no records.</p>", bad.size());
+    page += format_text(", %lld %s", static_cast<long long>(count), escaped(kind).c_str());
+  page += format_text("; %zu lines that are no records.</p>", bad.size());
   page += "<h2>Environment</h2><table><tr><td>CPU</td><td class=left>" + joined(cpus) +
           "</td></tr><tr><td>target</td><td class=\"left long\">" + joined(targets) +
           "</td></tr><tr><td>tensmith</td><td class=left>" + joined(tools) + "</td></tr>";
@@ -323,20 +307,21 @@ std::string tuning_report_html(const std::string& title, const std::vector<Tunin
     const auto failed =
         std::count_if(task.trials.begin(), task.trials.end(), [](const TuningRecord* r) { return !r->ok(); });
     const double best = task.best_us();
-    page += text("<tr><td><a href=\"#t%zu\">%s</a><td>%d<td>%zu<td>%lld<td>%s<td>%s<td>%s<td>%s<td>%s<td>%s</tr>", t,
-                 escaped(task.label).substr(0, 200).c_str(), task.key.threads, task.trials.size(),
-                 static_cast<long long>(failed), time_cell(task.default_us).c_str(), time_cell(best).c_str(),
-                 best > 0 && task.default_us > 0 ? text("%.3f", task.default_us / best).c_str() : "-",
-                 task.taken ? text("%.1f %%", task.taken->spread() * 50).c_str() : "-",
-                 best > 0 && task.flops > 0 ? text("%.4g", task.flops / best * 1e-3).c_str() : "-",
-                 best > 0 ? text("%.4g", task.bytes / best * 1e-3).c_str() : "-");
+    page +=
+        format_text("<tr><td><a href=\"#t%zu\">%s</a><td>%d<td>%zu<td>%lld<td>%s<td>%s<td>%s<td>%s<td>%s<td>%s</tr>", t,
+                    escaped(task.label.substr(0, 200)).c_str(), task.key.threads, task.trials.size(),
+                    static_cast<long long>(failed), time_text(task.default_us).c_str(), time_text(best).c_str(),
+                    best > 0 && task.default_us > 0 ? format_text("%.3f", task.default_us / best).c_str() : "-",
+                    task.taken ? format_text("%.1f %%", task.taken->spread() * 50).c_str() : "-",
+                    best > 0 && task.flops > 0 ? format_text("%.4g", task.flops / best * 1e-3).c_str() : "-",
+                    best > 0 ? format_text("%.4g", task.bytes / best * 1e-3).c_str() : "-");
   }
   page += "</table></div>" + roofline(tasks) +
           "<h2>Curves</h2><p>Dots are trials, red ones failed; the line is the best so far, the dashed one the "
           "default.</p>";
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskHistory& task = tasks[t];
-    page += text("<h3 id=\"t%zu\">", t) + escaped(task.label) + "</h3>" + curve(task);
+    page += format_text("<h3 id=\"t%zu\">", t) + escaped(task.label) + "</h3>" + curve(task);
     if (!task.taken) continue;
     page += "<details><summary>the schedule that is taken</summary><pre>" + escaped(to_string(task.taken->decisions));
     for (const Step& step : task.taken->steps) page += "\n" + escaped(to_string(step));

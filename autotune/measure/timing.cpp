@@ -5,18 +5,12 @@
 
 #include "autotune/measure/work_timer.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quantile.h"
 #include "runtime/timer.h"
 
 namespace tensmith {
 
 namespace {
-
-double quantile(const std::vector<double>& sorted, double part) {
-  const double at = part * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<size_t>(at);
-  const size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
-}
 
 /// Units: microseconds a call.
 double window(TimedKernel& kernel, const tensmith_context& context, int64_t calls) {

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/quantile.h"
 #include "runtime/base/sha256.h"
 
 namespace tensmith {
@@ -13,14 +14,6 @@ namespace {
 
 constexpr std::string_view kHead = "{\"check\":\"", kBody = "\",\"record\":";
 constexpr size_t kCheckDigits = 16;
-
-/// The value below which a share of the sorted values lies.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<size_t>(at);
-  const size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
-}
 
 std::vector<double> sorted(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -134,6 +127,10 @@ std::string origin_difference(const RecordOrigin& from, const RecordOrigin& here
   const std::string before = without_cores(from.target), now = without_cores(here.target);
   if (before != now) return "made for another target: " + before + ", this is for " + now;
   return {};
+}
+
+std::string origin_key(const RecordOrigin& origin) {
+  return without_cores(origin.target) + "|" + origin.cpu + "|" + origin.tool;
 }
 
 double TuningRecord::time_us() const { return ok() ? quantile(sorted(times_us), 0.5) : 0; }

@@ -36,6 +36,9 @@ RecordOrigin origin_here(const Target& target);
 /// may differ: how many of them a kernel uses is part of the key.
 std::string origin_difference(const RecordOrigin& from, const RecordOrigin& here);
 
+/// Equal for origins whose times compare.
+std::string origin_key(const RecordOrigin& origin);
+
 /// A schedule, how long it took or why it failed.
 struct TuningRecord {
   RecordKey key;

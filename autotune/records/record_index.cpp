@@ -103,8 +103,7 @@ std::vector<const TuningRecord*> best_records(const std::vector<TuningRecord>& r
   std::vector<std::vector<const TuningRecord*>> of_key;
   std::map<std::pair<RecordKey, std::string>, size_t> known;
   for (const TuningRecord& record : records) {
-    const std::string origin = record.origin.target + "|" + record.origin.cpu + "|" + record.origin.tool;
-    const auto [at, fresh] = known.try_emplace({record.key, origin}, of_key.size());
+    const auto [at, fresh] = known.try_emplace({record.key, origin_key(record.origin)}, of_key.size());
     if (fresh) of_key.emplace_back();
     of_key[at->second].push_back(&record);
   }

@@ -76,6 +76,13 @@ void ModelScorer::take_batch() {
   fitted_ = samples_.size();
 }
 
+void ModelScorer::finish() {
+  if (!batch_.empty()) take_batch();
+  if (samples_.size() == fitted_) return;
+  model_->fit(samples_);
+  fitted_ = samples_.size();
+}
+
 void ModelScorer::prime(std::vector<CostSample> samples) {
   if (samples.empty()) return;
   samples_.insert(samples_.end(), std::make_move_iterator(samples.begin()), std::make_move_iterator(samples.end()));

@@ -22,6 +22,9 @@ class ModelScorer : public CandidateScorer {
   /// Learns from samples of other runs and tasks at once.
   void prime(std::vector<CostSample> samples);
 
+  /// Learns what the last, incomplete batch held and all that was not learned yet.
+  void finish();
+
   const CostModel& model() const { return *model_; }
   /// How often the model ordered two candidates of a batch rightly before it had seen them; 0.5 before any.
   double pairwise_accuracy() const { return pairs_ > 0 ? right_ / pairs_ : 0.5; }

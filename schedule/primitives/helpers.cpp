@@ -18,6 +18,13 @@ Result<void> check_has_loops(const StageState& stage) {
   return {};
 }
 
+Result<void> check_prefetched(const ScheduleState& state, const StageState& stage, const std::string& producer) {
+  const std::vector<int> users = state.consumers_of(static_cast<int>(state.find(producer) - state.stages.data()));
+  const int index = static_cast<int>(&stage - state.stages.data());
+  if (std::find(users.begin(), users.end(), index) != users.end()) return {};
+  return Failure{"prefetch-not-read", "stage " + stage.name + " does not read " + producer};
+}
+
 Result<void> check_new_loop(const StageState& stage, const std::string& name) {
   for (const LoopVar& loop : stage.loops)
     if (loop.name == name)

@@ -9,6 +9,8 @@ namespace tensmith {
 
 /// Refuses stages that have no loops to schedule (placeholders, imperative and inlined ones).
 Result<void> check_has_loops(const StageState& stage);
+/// Refuses a producer that the stage does not read. Errors: prefetch-not-read.
+Result<void> check_prefetched(const ScheduleState& state, const StageState& stage, const std::string& producer);
 /// Refuses a loop name that the stage already uses.
 Result<void> check_new_loop(const StageState& stage, const std::string& name);
 /// Refuses a loop at which another stage is computed, since it would disappear or move.

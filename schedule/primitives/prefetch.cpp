@@ -11,11 +11,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const int64_t distance = step.number("distance");
   if (distance < 1 || distance > 4096)
     return Failure{"bad-distance", "distance: expected 1 to 4096 iterations, got " + std::to_string(distance)};
-  const int producer = static_cast<int>(state.find(step.text("producer")) - state.stages.data());
-  const int index = static_cast<int>(&stage - state.stages.data());
-  for (int user : state.consumers_of(producer))
-    if (user == index) return {};
-  return Failure{"prefetch-not-read", "stage " + stage.name + " does not read " + step.text("producer")};
+  return check_prefetched(state, stage, step.text("producer"));
 }
 
 void apply(ScheduleState& state, const Step& step) {

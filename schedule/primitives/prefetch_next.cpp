@@ -17,11 +17,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   if (reader.order_position(spread) > reader.order_position(reader.find_loop(stage.attach_loop)))
     return Failure{"spread-loop", "spread: loop " + step.text("spread") + " lies inside " + stage.attach_loop +
                                       ", where " + stage.name + " is computed"};
-  const int producer = static_cast<int>(state.find(step.text("producer")) - state.stages.data());
-  const int index = static_cast<int>(&stage - state.stages.data());
-  for (int user : state.consumers_of(producer))
-    if (user == index) return {};
-  return Failure{"prefetch-not-read", "stage " + stage.name + " does not read " + step.text("producer")};
+  return check_prefetched(state, stage, step.text("producer"));
 }
 
 void apply(ScheduleState& state, const Step& step) {

@@ -15,9 +15,11 @@
 
 #include "runtime/base/config.h"
 #include "runtime/base/files.h"
+#include "runtime/base/format.h"
 #include "runtime/base/half.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/base/quantile.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/shape.h"
@@ -317,6 +319,22 @@ TEST(Json, HostileTextIsRefused) {
   }
   EXPECT_NE(parse_json("{\n \"a\": x}").failure().message.find("line 2, column 7"), std::string::npos)
       << parse_json("{\n \"a\": x}").failure().message;
+}
+
+TEST(Format, OfAnyLengthAndTimesForPeople) {
+  EXPECT_EQ(format_text("%d of %s", 3, "x"), "3 of x");
+  EXPECT_EQ(format_text("%s", std::string(5000, 'y').c_str()), std::string(5000, 'y'));
+  EXPECT_EQ(time_text(81.254), "81.25 us");
+  EXPECT_EQ(time_text(1234), "1.234 ms");
+  EXPECT_EQ(time_text(0), "-");
+  EXPECT_EQ(time_text(std::numeric_limits<double>::infinity()), "-");
+}
+
+TEST(Quantile, InterpolatesBetweenRanks) {
+  EXPECT_EQ(quantile({7}, 0.9), 7);
+  EXPECT_EQ(quantile({1, 2, 4}, 0.5), 2);
+  EXPECT_EQ(quantile({1, 2, 4}, 0.75), 3);
+  EXPECT_EQ(quantile({1, 2, 4}, 1), 4);
 }
 
 }  // namespace
