@@ -6,8 +6,16 @@ namespace tensmith {
 
 namespace {
 
-// L3 gave 26 GB/s to a thread of Sapphire Rapids (9 cycles a line) and 100 GB/s on Zen 4; prefetching hides about half.
-constexpr double kCyclesPerOuterLine = 4;
+// L3 gave 26 GB/s to a thread of Sapphire Rapids (9 cycles a line) and 100 GB/s on Zen 4; prefetching hides most of it
+// (fitted to 240 products of 128 to 1,024 rows: 1.6 to 2.2 cycles a line).
+constexpr double kCyclesPerOuterLine = 2;
+// What is read again and again leaves L2 long before it is full: of a working set of this share of L2 nothing is lost,
+// of the second share all of it (same fit; 1,024 rows of 768: 0.86 of peak in one block, 0.90 to 0.95 in eight).
+constexpr double kSafeShare = 0.25, kLostShare = 0.85;
+// Weights come from memory (16 GB/s to a thread, 15 cycles a line) unless the next block was asked for while the rows
+// met the last one (1x1 convolution from 1024 to 256 channels of 14x14 pixels with cold weights: 0.80 of peak with rows
+// outside, 0.93 with vectors outside).
+constexpr double kCyclesPerColdLine = 16, kCyclesPerAwaitedLine = 4;
 // Beyond L2 an output that comes in short pieces is written that much slower (1x1 convolution of 56x56 pixels from 64
 // to 256 channels: 0.73 of peak in pieces, 0.83 whole rows at a time).
 constexpr double kPieceCost = 0.5;
@@ -25,7 +33,9 @@ TileOrder choose_tile_order(const TileTraffic& t, const Target& target) {
   const auto priced = [&](TileOrder order, double l2_bytes, double outer_bytes) {
     order.l2_lines = l2_bytes / line;
     order.outer_lines = all_in_l2 ? 0 : (outer_bytes + t.output_bytes) / line;
+    const bool awaited = t.asks_ahead && order.vectors_outside && t.row_tiles >= 2 * order.row_blocks;
     order.cycles = order.l2_lines * kCyclesPerL2Line + order.outer_lines * kCyclesPerOuterLine +
+                   t.cold_bytes / line * (awaited ? kCyclesPerAwaitedLine : kCyclesPerColdLine) +
                    static_cast<double>(order.row_blocks - 1) * kBlockCycles;
     return order;
   };
@@ -37,12 +47,13 @@ TileOrder choose_tile_order(const TileTraffic& t, const Target& target) {
     TileOrder order;
     order.vectors_outside = true;
     order.row_blocks = blocks;
-    const bool stays = t.row_bytes / n + vector_tile <= l2;
+    const double used = (t.row_bytes / n + vector_tile) / static_cast<double>(target.l2_bytes);
+    const double lost = std::clamp((used - kSafeShare) / (kLostShare - kSafeShare), 0.0, 1.0);
     // Pieces of rows that come from beyond L2 come about as slowly as whole rows twice (depthwise 3x3 in stride 2 over
     // 96 channels of 112x112, channels-last: 0.48 ms, whole rows 0.23 ms).
     const double pieces = t.columns_adjacent && t.vector_tiles > 1 && t.element_bytes > l2 ? t.element_bytes : 0;
     order = priced(order, t.row_bytes * vectors + t.vector_bytes * (vector_tile <= l1 ? n : rows),
-                   t.row_bytes * (stays ? 1 : vectors) + t.vector_bytes * n + pieces +
+                   t.row_bytes * (1 + lost * (vectors - 1)) + t.vector_bytes * n + pieces +
                        (t.columns_adjacent && t.vector_tiles > 1 ? kPieceCost * t.output_bytes : 0));
     if (order.cycles < best.cycles) best = order;
   }

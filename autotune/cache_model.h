@@ -11,6 +11,8 @@ namespace tensmith {
 struct TileTraffic {
   double row_bytes = 0;     ///< of what rows read, all of it
   double vector_bytes = 0;  ///< of what vectors read, all of it
+  double cold_bytes = 0;    ///< of what vectors read, so much is constant: since its last use a whole model went by
+  bool asks_ahead = false;  ///< while all rows meet a block of vectors, the next block can be asked for
   double output_bytes = 0;
   double element_bytes = 0;                 ///< of what rows and vectors index together (depthwise), all of it
   int64_t row_tiles = 1, vector_tiles = 1;  ///< how often the domain is cut along rows and along vectors

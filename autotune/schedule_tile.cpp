@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "autotune/cache_model.h"
@@ -90,7 +91,9 @@ class Tiler {
       const bool batch = std::count(plan_.batch_axes.begin(), plan_.batch_axes.end(), axis) > 0;
       (batch ? batch_ : outer_).push_back(axis_name(reader_, axis));
       (batch ? batches_ : outer_tiles_) *= static_cast<double>(size_of_axis(axis));
+      iterations_[axis_name(reader_, axis)] = size_of_axis(axis);
     }
+    iterations_[vec_ + ".o"] = vector_tiles();
     schedule_.split(reader_, vec_, block_, vec_ + ".o", vec_ + ".i");
     if (plan_.row_axis >= 0) {
       const std::string row = axis_name(reader_, plan_.row_axis);
@@ -104,6 +107,7 @@ class Tiler {
         schedule_.split(reader_, row, plan_.tile.rows, row_outer_, row + ".i");
         rows_inner_ = {row + ".i"};
       }
+      iterations_[row_outer_] = row_tiles();
     }
     schedule_.split(reader_, vec_ + ".i", lanes_, vec_ + ".v", vec_ + ".l");
   }
@@ -137,6 +141,7 @@ class Tiler {
     const int64_t chunks = (vector_tiles() + tiles - 1) / tiles, chunk = (vector_tiles() + chunks - 1) / chunks;
     if (chunk > 1) {
       schedule_.split(reader_, vec_ + ".o", chunk, vec_ + ".c", vec_ + ".o");
+      iterations_[vec_ + ".c"] = chunks;
       loops_.push_back(vec_ + ".c");
     } else {
       loops_.push_back(vec_ + ".o");
@@ -152,6 +157,8 @@ class Tiler {
     TileTraffic traffic;
     traffic.row_bytes = static_cast<double>(plan_.row_operand_bytes) / batches_;
     traffic.vector_bytes = static_cast<double>(plan_.vector_operand_bytes) / batches_;
+    traffic.cold_bytes = static_cast<double>(plan_.constant_bytes) / batches_;
+    traffic.asks_ahead = asks_ahead();
     traffic.output_bytes = static_cast<double>(body_->outputs[0]->dtype.bytes()) / batches_;
     for (size_t axis = 0; axis < draft_.stage(reader_).stage->axes.size(); ++axis)
       traffic.output_bytes *= static_cast<double>(size_of_axis(static_cast<int>(axis)));
@@ -166,7 +173,9 @@ class Tiler {
       schedule_.split(reader_, row_outer_, (row_tiles() + order.row_blocks - 1) / order.row_blocks, row_outer_ + ".b",
                       row_outer_ + ".t");
       loops_.push_back(row_outer_ + ".b");
+      iterations_[row_outer_ + ".b"] = order.row_blocks;
       row_outer_ += ".t";
+      iterations_[row_outer_] = (row_tiles() + order.row_blocks - 1) / order.row_blocks;
       order_text_ = "one block of vectors for a " + std::to_string(order.row_blocks) + "th of the rows";
     }
     if (order.vectors_outside) loops_.push_back(vec_ + ".o");
@@ -254,26 +263,50 @@ class Tiler {
   /// Weights are used once a run and come from far: ask for them some steps ahead. The blocks lie in the order of their
   /// use, so that running past the end of one loop reaches what the next one wants.
   void prefetch_constants() {
-    constexpr int64_t kPrefetchSteps = 16, kPrefetchCycles = 400;
+    constexpr int64_t kPrefetchCycles = 400;
     const StageState& r = draft_.stage(reduction_);
     const LoopVar& walked = r.loops[r.find_loop(reduce_loops_.back())];
-    if (walked.kind != ForKind::kSerial || plan_.problem.row_loads == 0 || innermost_steps_ < kPrefetchSteps) return;
-    const double step =
-        static_cast<double>(plan_.tile.rows * plan_.tile.vectors) / std::max(1, draft_.target().fma_ports);
+    if (walked.kind != ForKind::kSerial || !walks_far()) return;
     // With pieces the same place of the next piece, all taps later: nearer ones would cost arithmetic in the loop.
-    const auto preferred =
-        plan_.piece ? plan_.piece->length : std::clamp<int64_t>(static_cast<int64_t>(kPrefetchCycles / step), 16, 64);
+    const auto preferred = plan_.piece
+                               ? plan_.piece->length
+                               : std::clamp<int64_t>(static_cast<int64_t>(kPrefetchCycles / step_cycles()), 16, 64);
     const int64_t distance = decide_prefetch(draft_, reduction_, preferred);
     if (distance == 0) return;
-    // What all rows share comes from far only once: each tile of rows asks for its share of the next block, where a
-    // step has cycles to spare for the four instructions (128x3072x768 with AVX-512: 0.83 of peak without, 0.92 with).
-    constexpr double kCyclesToSpare = 10;
-    const bool stands = draft_.stage(reader_).find_loop(row_outer_) >= 0;  // not fused with others
-    const bool shared = stands && row_outer_ == loops_.back() && row_tiles() >= 2 && step >= kCyclesToSpare;
+    const std::string sweep = asks_ahead() ? longest_sweep() : std::string();
     for (const std::string& constant : plan_.constants) {
       schedule_.prefetch(reduction_, constant, reduce_loops_.back(), distance);
-      if (shared) schedule_.prefetch_next(reduction_, constant, reduce_loops_.back(), row_outer_);
+      if (!sweep.empty()) schedule_.prefetch_next(reduction_, constant, reduce_loops_.back(), sweep);
     }
+  }
+
+  double step_cycles() const {
+    return static_cast<double>(plan_.tile.rows * plan_.tile.vectors) / std::max(1, draft_.target().fma_ports);
+  }
+  bool walks_far() const {
+    constexpr int64_t kPrefetchSteps = 16;
+    return plan_.problem.row_loads > 0 && innermost_steps_ >= kPrefetchSteps;
+  }
+  /// What all rows share comes from far only once: each tile of rows asks for its share of the next block, where a step
+  /// has cycles to spare for the four instructions (128x3072x768 with AVX-512: 0.83 of peak without, 0.92 with).
+  bool asks_ahead() const {
+    constexpr double kCyclesToSpare = 10;
+    return walks_far() && !plan_.constants.empty() && step_cycles() >= kCyclesToSpare;
+  }
+
+  /// The loop of most iterations among those that meet one block of vectors with all rows; empty when there is none.
+  std::string longest_sweep() const {
+    const StageState& s = draft_.stage(reader_);
+    std::string longest;
+    int64_t most = 1;
+    for (auto loop = loops_.rbegin(); loop != loops_.rend() && *loop != vec_ + ".o"; ++loop) {
+      if (s.find_loop(*loop) < 0) break;  // fused with others
+      if (iterations_.at(*loop) > most) {
+        most = iterations_.at(*loop);
+        longest = *loop;
+      }
+    }
+    return longest;
   }
 
   void explain() {
@@ -296,6 +329,7 @@ class Tiler {
   std::vector<std::string> reduce_loops_;
   int64_t innermost_steps_ = 1;                                  ///< iterations of the innermost reduction loop
   std::vector<std::string> batch_, outer_, rows_inner_, loops_;  ///< of the reader; loops_: all outside the tile
+  std::map<std::string, int64_t> iterations_;                    ///< of the loops outside the tile
   double batches_ = 1, outer_tiles_ = 1;
   std::string row_outer_, parallel_loop_, at_, order_text_;
 };

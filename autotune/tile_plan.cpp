@@ -149,6 +149,7 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     if (!by_vector) continue;
     problem.column_loads += 1;
     plan->vector_operand_bytes += bytes;
+    if (constant) plan->constant_bytes += bytes;
     if (constant && source.layouts[0].dims().empty()) {
       // It can be packed when the vector axis indexes one dimension by itself.
       int dims = 0;

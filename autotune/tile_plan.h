@@ -30,6 +30,7 @@ struct TilePlan {
   std::vector<std::string> to_copy;    ///< other operands that lie across the vector axis
   /// Of whole operands that only vectors, only rows, or both index.
   int64_t vector_operand_bytes = 0, row_operand_bytes = 0, element_operand_bytes = 0;
+  int64_t constant_bytes = 0;  ///< of vector_operand_bytes, what is constant
   /// Units: elements of one column of the vector axis that a sweep over the row axis and the reduction reads of
   /// operands that rows and vectors both index (depthwise); 0 without such operands.
   int64_t window_elements = 0;

@@ -55,7 +55,7 @@ TEST(CacheModel, LongOutputsAreWrittenByWholeRows) {
 }
 
 TEST(CacheModel, RowsThatDoNotFitAreWalkedInBlocks) {
-  const TileTraffic traffic = product(1024, 1024, 1024, 12, 32);
+  const TileTraffic traffic = product(1024, 1024, 512, 12, 32);
   for (const int64_t l2 : {512 << 10, 1 << 20, 2 << 20}) {
     const TileOrder order = choose_tile_order(traffic, with_caches(48 << 10, l2));
     EXPECT_TRUE(order.vectors_outside);
@@ -65,6 +65,18 @@ TEST(CacheModel, RowsThatDoNotFitAreWalkedInBlocks) {
                   traffic.vector_bytes / static_cast<double>(traffic.vector_tiles),
               static_cast<double>(l2) * 0.75);
   }
+}
+
+TEST(CacheModel, ColdWeightsGoOutsideWhereTheNextBlockCanBeAskedFor) {
+  // A 1x1 convolution from 1,024 to 256 channels over rows of 14 pixels: 1 MB of weights, L2 holds everything else.
+  TileTraffic traffic = product(196, 256, 1024, 8, 48);
+  traffic.cold_bytes = traffic.vector_bytes;
+  const Target target = with_caches(48 << 10, 2 << 20);
+  EXPECT_FALSE(choose_tile_order(traffic, target).vectors_outside);
+  traffic.asks_ahead = true;
+  EXPECT_TRUE(choose_tile_order(traffic, target).vectors_outside);
+  traffic.cold_bytes = 0;
+  EXPECT_FALSE(choose_tile_order(traffic, target).vectors_outside);
 }
 
 TEST(CacheModel, RowsThatCannotBeBlockedAreNot) {

@@ -178,6 +178,7 @@ TEST_P(DefaultSchedule, SmallCachesMakeBlocksOfRowsAndColumns) {
   EXPECT_TRUE(chunks);
   // Rows in blocks, each of which passes over all vectors.
   request.input_layouts = request.output_layouts = {};
+  request.target.l2_bytes = 64 << 10;
   const Schedule product = default_schedule(dense_workload(200, 256, 48), request);
   EXPECT_NE(product.to_string().find("outer=i0.o.b"), std::string::npos) << product.to_string();
   const std::optional<std::string> wrong = difference(product, {});
