@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "schedule/places.h"
+#include "schedule/prefetches.h"
 
 namespace tensmith {
 
@@ -112,13 +113,15 @@ Result<void> apply_step(ScheduleState& state, const Step& step) {
   const PrimitiveDef& def = *find_primitive(step.primitive);
   if (Result<void> legal = def.check(state, step); !legal) return legal;
   const auto has_window = [](const StageState& s) { return s.window != Window::kNone; };
-  if (def.keeps_places && std::none_of(state.stages.begin(), state.stages.end(), has_window)) {
+  if (def.keeps_places && std::none_of(state.stages.begin(), state.stages.end(), has_window) &&
+      !has_prefetches(state)) {
     def.apply(state, step);
     return {};
   }
   ScheduleState next = state;
   def.apply(next, step);
   if (Result<void> places = check_places(next); !places) return places;
+  if (Result<void> prefetches = check_prefetches(next); !prefetches) return prefetches;
   state = std::move(next);
   return {};
 }

@@ -111,6 +111,38 @@ void Schedule::loop_partition(const std::string& stage, const std::string& loop,
 void Schedule::annotate(const std::string& stage, const std::string& loop, const std::string& key, int64_t value) {
   apply({"annotate", {{"stage", stage}, {"loop", loop}, {"key", key}, {"value", value}}});
 }
+void Schedule::blockize(const std::string& stage, const std::string& with, const std::string& name) {
+  apply({"blockize", {{"stage", stage}, {"with", with}, {"name", name}}});
+}
+void Schedule::cache_index(const std::string& stage, const std::string& producer, int64_t dim, const std::string& name,
+                           int64_t read) {
+  apply({"cache_index", {{"stage", stage}, {"producer", producer}, {"dim", dim}, {"name", name}, {"read", read}}});
+}
+void Schedule::cache_inplace(const std::string& stage, const std::string& loop, const std::string& scope) {
+  apply({"cache_inplace", {{"stage", stage}, {"loop", loop}, {"scope", scope}}});
+}
+void Schedule::decompose_padding(const std::string& stage, const std::string& loop) {
+  apply({"decompose_padding", {{"stage", stage}, {"loop", loop}}});
+}
+void Schedule::pad_einsum(const std::string& stage, const std::vector<int64_t>& multiples, const std::string& name) {
+  apply({"pad_einsum", {{"stage", stage}, {"multiples", multiples}, {"name", name}}});
+}
+void Schedule::read_at(const std::string& stage, const std::string& loop, const std::string& producer,
+                       const std::string& name, const std::string& scope, int64_t lanes) {
+  apply(
+      {"read_at",
+       {{"stage", stage}, {"loop", loop}, {"producer", producer}, {"name", name}, {"scope", scope}, {"lanes", lanes}}});
+}
+void Schedule::reindex(const std::string& stage, const std::string& producer, const std::string& name, int64_t read) {
+  apply({"reindex", {{"stage", stage}, {"producer", producer}, {"name", name}, {"read", read}}});
+}
+void Schedule::set_axis_separator(const std::string& stage, const std::vector<int64_t>& separators) {
+  apply({"set_axis_separator", {{"stage", stage}, {"separators", separators}}});
+}
+void Schedule::write_at(const std::string& stage, const std::string& loop, const std::string& name,
+                        const std::string& scope, int64_t lanes) {
+  apply({"write_at", {{"stage", stage}, {"loop", loop}, {"name", name}, {"scope", scope}, {"lanes", lanes}}});
+}
 void Schedule::unannotate(const std::string& stage, const std::string& loop, const std::string& key) {
   apply({"unannotate", {{"stage", stage}, {"loop", loop}, {"key", key}}});
 }

@@ -54,6 +54,18 @@ class Schedule {
   void loop_partition(const std::string& stage, const std::string& loop, const std::vector<int64_t>& points);
   /// An empty loop means the stage as a whole.
   void annotate(const std::string& stage, const std::string& loop, const std::string& key, int64_t value);
+  void blockize(const std::string& stage, const std::string& with, const std::string& name);
+  void cache_index(const std::string& stage, const std::string& producer, int64_t dim, const std::string& name,
+                   int64_t read = 0);
+  void cache_inplace(const std::string& stage, const std::string& loop, const std::string& scope = "stack");
+  void decompose_padding(const std::string& stage, const std::string& loop);
+  void pad_einsum(const std::string& stage, const std::vector<int64_t>& multiples, const std::string& name);
+  void read_at(const std::string& stage, const std::string& loop, const std::string& producer, const std::string& name,
+               const std::string& scope = "auto", int64_t lanes = 1);
+  void reindex(const std::string& stage, const std::string& producer, const std::string& name, int64_t read = 0);
+  void set_axis_separator(const std::string& stage, const std::vector<int64_t>& separators);
+  void write_at(const std::string& stage, const std::string& loop, const std::string& name,
+                const std::string& scope = "auto", int64_t lanes = 1);
   void unannotate(const std::string& stage, const std::string& loop, const std::string& key);
 
   /// The steps, one a line.

@@ -184,6 +184,11 @@ std::string loop_nest_text(const ScheduleState& state, const std::string& marked
       const bool mark = s.name + "." + l.name == marked;
       text << (mark ? "->" : "  ") << indent.substr(2) << kKinds[static_cast<int>(l.kind)] << " " << l.name
            << (l.is_reduce ? " (reduce)" : "") << attrs_text(l.attrs);
+      for (const Prefetch& p : l.prefetches) {
+        text << " prefetch " << p.producer;
+        if (p.distance > 0) text << " +" << p.distance;
+        else text << " next, spread over " << p.spread_stage << "." << state.find(p.spread_stage)->loops[p.spread].name;
+      }
       for (int64_t cut : l.cuts) text << " | " << cut;
       text << (loop == s.intrinsic_loop ? " = " + s.intrinsic : "") << "\n";
       indent += "  ";

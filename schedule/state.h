@@ -22,6 +22,14 @@ enum class Tail : uint8_t {
 const char* to_string(Tail tail);
 Result<Tail> parse_tail(std::string_view text);
 
+/// What a loop asks the processor for before it is needed (prefetch, prefetch_next).
+struct Prefetch {
+  std::string producer;           ///< the stage or input that is read
+  int64_t distance = 0;           ///< prefetch: iterations ahead; 0: the block behind the one at hand (prefetch_next)
+  std::string spread_stage = {};  ///< prefetch_next: the stage that this one is computed at
+  int spread = -1;                ///< prefetch_next: a loop of that stage, perhaps split or fused since
+};
+
 /// A loop of a stage, made from an axis or by split and fuse.
 struct LoopVar {
   std::string name;
@@ -29,6 +37,7 @@ struct LoopVar {
   ForKind kind = ForKind::kSerial;
   Attrs attrs = {};
   std::vector<int64_t> cuts = {};  ///< loop_partition: iterations before which the loop is cut, negative from its end
+  std::vector<Prefetch> prefetches = {};
 };
 
 /// How a loop came from others. Indices into StageState::loops.
@@ -61,12 +70,15 @@ struct StageState {
   std::optional<Scope> scope;             ///< unset: chosen by lowering from the size
   std::vector<Layout> layouts;            ///< one per output; rank 0 Layout (default) stands for row-major
   int64_t align_elements = 0;  ///< storage_align: physical row length is this far from a multiple of 4 KiB; 0 off
+  std::vector<int64_t> separators = {};  ///< set_axis_separator: physical dims from which on rows begin at cache lines
   int init_loop = -1;  ///< decompose_reduction: loop at which the start value is stored; -1: outermost reduce loop
   Window window = Window::kNone;
   int64_t slots = 0;        ///< kPipelined: how many; the stage runs so many iterations, less one, ahead
   int intrinsic_loop = -1;  ///< tensorize: it and the loops inside it are the intrinsic
   std::string intrinsic;    ///< tensorize: name in schedule/intrinsics.h
-  Attrs notes;              ///< annotate, of the stage as a whole
+  int cache_loop = -1;      ///< cache_inplace: results rest in a cache of their own during one of its iterations
+  Scope cache_scope = Scope::kStack;
+  Attrs notes;  ///< annotate, of the stage as a whole
 
   /// Index into `loops` of a current loop with that name, or -1.
   int find_loop(const std::string& loop_name) const;

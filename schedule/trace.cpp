@@ -109,25 +109,33 @@ struct CppArgPrinter {
 std::string cpp_of(const Step& step) {
   // These are methods of Schedule with the schema's arguments in order.
   static constexpr std::string_view kMethods[] = {"annotate",
+                                                  "blockize",
+                                                  "cache_index",
+                                                  "cache_inplace",
                                                   "cache_read",
                                                   "cache_write",
                                                   "compute_at",
                                                   "compute_inline",
                                                   "compute_root",
+                                                  "decompose_padding",
                                                   "decompose_reduction",
                                                   "double_buffer",
                                                   "fuse",
                                                   "loop_partition",
+                                                  "pad_einsum",
                                                   "parallel",
                                                   "pipeline",
                                                   "pragma",
                                                   "prefetch",
                                                   "prefetch_next",
+                                                  "read_at",
+                                                  "reindex",
                                                   "reorder",
                                                   "reverse_compute_at",
                                                   "reverse_compute_inline",
                                                   "rfactor",
                                                   "rolling_buffer",
+                                                  "set_axis_separator",
                                                   "set_scope",
                                                   "split",
                                                   "storage_align",
@@ -136,7 +144,8 @@ std::string cpp_of(const Step& step) {
                                                   "transform_layout",
                                                   "unannotate",
                                                   "unroll",
-                                                  "vectorize"};
+                                                  "vectorize",
+                                                  "write_at"};
   const bool is_method = std::find(std::begin(kMethods), std::end(kMethods), step.primitive) != std::end(kMethods);
   std::string out = is_method ? "s." + step.primitive + "(" : "s.apply({" + cpp_string(step.primitive) + ", {";
   bool first = true;

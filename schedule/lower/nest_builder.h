@@ -35,6 +35,11 @@ struct Storage {
   Expr slot = {};               ///< the first physical index, where slots take turns; null: there are none
 };
 
+/// Results that go from one storage to another one, by output.
+struct ResultMove {
+  std::vector<Storage> from, to;
+};
+
 /// A stage whose loops are being emitted: which loops are open, and what has been decided on the way.
 struct NestInstance {
   int stage = -1;
@@ -48,6 +53,8 @@ struct NestInstance {
   std::map<int, Var> free_vars;   ///< stand-ins of closed loops in bounds inference
   int pending_attach = -1;        ///< loop just opened, whose attached stages are still to be emitted
   bool init_done = false;
+  bool cached = false;               ///< the results are in their cache (cache_inplace)
+  const ResultMove* move = nullptr;  ///< the loops only move results, in place of start values
 };
 
 /// A loop that is being emitted and inside which stages live on from one iteration to the next (see Window): their
@@ -81,6 +88,11 @@ class NestBuilder {
   Stmt open_loop(NestInstance in, size_t k, bool init);
   Stmt decide_peel(NestInstance in, const LoopRelation& r, size_t k, bool init);
   Stmt leaf(const NestInstance& in, bool init);
+  /// The rest of the loops with results in a cache (nest_cache.cpp).
+  Stmt emit_cached(NestInstance in, size_t k);
+  Stmt move_leaf(const NestInstance& in);
+  /// The elements that the loops still closed compute.
+  Region region_of_results(NestInstance& in);
   Stmt emit_attached(NestInstance in, int loop, size_t k);
   std::vector<int> attached_at(int index, int loop) const;
   std::vector<Condition> conditions_of(int index) const;
@@ -89,11 +101,11 @@ class NestBuilder {
   bool needs_constant_extent(const StageState& s, int loop, int64_t factor) const;
 
   // Prefetching (nest_prefetch.cpp).
-  static bool is_prefetch(const std::string& key);
   /// What is to be asked for at the start of an iteration of the loop.
   std::vector<Stmt> prefetches(const NestInstance& in, int loop);
   std::vector<Stmt> prefetches_ahead(const NestInstance& in, int loop, int producer, int64_t distance);
-  std::vector<Stmt> prefetches_of_next(const NestInstance& in, int loop, int producer, const std::string& spread);
+  std::vector<Stmt> prefetches_of_next(const NestInstance& in, int loop, int producer, const Prefetch& prefetch);
+  [[noreturn]] void refuse_prefetch(int index, int loop, const std::string& why) const;
   /// The first place of the producer that the bodies read, physical; null when they read none.
   Expr first_read(const NestInstance& at, int producer);
 
@@ -137,7 +149,8 @@ class NestBuilder {
   Stmt emit_intrinsic(NestInstance in, size_t k);
 
   // Storage (nest_storage.cpp).
-  Storage allocate_for(int index, int output, const Region& region, bool at_root, int fold_dim = -1, int64_t slots = 0);
+  Storage allocate_for(int index, int output, const Region& region, bool at_root, int fold_dim = -1, int64_t slots = 0,
+                       std::optional<Scope> wanted = {});
   Expr remap(const Expr& e) const;
   Stmt remap(const Stmt& s) const;
   std::vector<Expr> physical(const Storage& storage, const std::vector<Expr>& index) const;

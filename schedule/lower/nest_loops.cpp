@@ -177,6 +177,8 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
     if (init) in.pending_attach = -1;
     else return emit_attached(std::move(in), loop, k);
   }
+  if (!init && s.cache_loop >= 0 && !in.cached && static_cast<int>(k) > s.order_position(s.cache_loop))
+    return emit_cached(std::move(in), k);
   if (!init && s.stage->reducer && !in.init_done && static_cast<int>(k) == s.init_position()) {
     NestInstance start = in;
     in.init_done = true;
@@ -194,9 +196,6 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
   const StageState& s = stage(in.stage);
   const int loop = s.order[k];
   const LoopVar& l = s.loops[loop];
-  Attrs attrs;
-  for (const auto& [key, value] : l.attrs)
-    if (!is_prefetch(key)) attrs[key] = value;
 
   const auto body_for = [&](NestInstance piece, const Expr& value, const Expr& min, const Expr& extent) {
     const Facts saved = facts_;
@@ -251,7 +250,7 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
       const Var var(l.name);
       pieces.push_back(is_const_int(count, 1) && !l.cuts.empty()
                            ? body_for(piece, from, from, count)
-                           : For::make(var, from, count, l.kind, body_for(piece, var, from, count), attrs));
+                           : For::make(var, from, count, l.kind, body_for(piece, var, from, count), l.attrs));
       from = to;
     }
     return Block::make(pieces);
@@ -340,6 +339,7 @@ Stmt NestBuilder::emit_attached(NestInstance in, int loop, size_t k) {
 }
 
 Stmt NestBuilder::leaf(const NestInstance& instance, bool init) {
+  if (instance.move) return move_leaf(instance);
   NestInstance in = instance;
   const StageState& s = stage(in.stage);
   const StageNode& node = *s.stage;

@@ -8,7 +8,6 @@ namespace tensmith {
 
 namespace {
 
-constexpr std::string_view kAhead = "prefetch:", kNext = "prefetch_next:";
 // Into the first cache what is used next; into the second what a whole block later is.
 constexpr int kFirstCache = 3, kSecondCache = 2;
 
@@ -16,52 +15,47 @@ Stmt prefetch_of(const Expr& place, int locality) {
   return Evaluate::make(Call::make(kInt32, Intrinsic::kPrefetch, {place, IntImm::make(kInt32, locality)}));
 }
 
-/// The place as one index into the buffer, where its shape is constant; else null.
+/// The place as one index into the buffer.
 Expr linear_index(const Load& place) {
   Expr index(0);
-  for (size_t d = 0; d < place.indices.size(); ++d) {
-    int64_t extent;
-    if (!as_const_int(place.buffer->shape[d], &extent)) return {};
-    index = index * Expr(extent) + place.indices[d];
-  }
+  for (size_t d = 0; d < place.indices.size(); ++d) index = index * place.buffer->shape[d] + place.indices[d];
   return index;
 }
 
 }  // namespace
 
-bool NestBuilder::is_prefetch(const std::string& key) { return key.starts_with(kAhead) || key.starts_with(kNext); }
-
 Expr NestBuilder::first_read(const NestInstance& at, int producer) {
   NestInstance in = at;
   const VarMap map = axis_values(in, /*with_reduce=*/true);
   Expr place;
-  for (const Expr& body : stage(in.stage).stage->bodies)
+  const auto look = [&](const Expr& body) {
+    if (body.get() == nullptr) return;
     visit(body, [&](const Expr& e) {
       const auto* read = e.as<Load>();
       if (read && place.get() == nullptr && state_.producer_of(read->buffer.get()) == producer)
         place = short_form(remap(substitute(e, map)));
       return place.get() == nullptr;
     });
+  };
+  for (const Expr& body : stage(in.stage).stage->bodies) look(body);
+  look(stage(in.stage).stage->where);
   return place;
+}
+
+void NestBuilder::refuse_prefetch(int index, int loop, const std::string& why) const {
+  const StageState& s = stage(index);
+  throw ScheduleError("prefetch-no-sweep", "schedule " + state_.name + ": stage " + s.name + ": loop " +
+                                               s.loops[loop].name + " asks for data ahead, but " + why + "\n" +
+                                               loop_nest_text(state_, s.name + "." + s.loops[loop].name));
 }
 
 std::vector<Stmt> NestBuilder::prefetches(const NestInstance& in, int loop) {
   std::vector<Stmt> stmts;
-  for (const auto& [key, distance] : stage(in.stage).loops[loop].attrs) {
-    if (!is_prefetch(key)) continue;
-    const bool next = key.starts_with(kNext);
-    const std::string rest = key.substr(next ? kNext.size() : kAhead.size());
-    const size_t at = next ? rest.rfind('@') : rest.size();
-    const StageState* producer = state_.find(rest.substr(0, at));
-    if (!producer) continue;
-    // What is computed further inside, or inlined, is in no memory yet.
-    const auto in_memory = [&](const Buffer& b) {
-      return storage_.count(b.get()) && storage_.at(b.get()).buffer->scope != Scope::kRegister;
-    };
-    if (!std::all_of(producer->stage->outputs.begin(), producer->stage->outputs.end(), in_memory)) continue;
-    const int index = static_cast<int>(producer - state_.stages.data());
-    const std::vector<Stmt> made =
-        next ? prefetches_of_next(in, loop, index, rest.substr(at + 1)) : prefetches_ahead(in, loop, index, distance);
+  for (const Prefetch& prefetch : stage(in.stage).loops[loop].prefetches) {
+    const StageState& producer = *state_.find(prefetch.producer);  // check_prefetches
+    const int index = static_cast<int>(&producer - state_.stages.data());
+    const std::vector<Stmt> made = prefetch.distance > 0 ? prefetches_ahead(in, loop, index, prefetch.distance)
+                                                         : prefetches_of_next(in, loop, index, prefetch);
     stmts.insert(stmts.end(), made.begin(), made.end());
   }
   return stmts;
@@ -103,56 +97,71 @@ std::vector<Stmt> NestBuilder::prefetches_ahead(const NestInstance& in, int loop
 }
 
 std::vector<Stmt> NestBuilder::prefetches_of_next(const NestInstance& in, int loop, int producer,
-                                                  const std::string& spread) {
+                                                  const Prefetch& prefetch) {
   const StageState& s = stage(in.stage);
   // The iteration of the loop over which the shares are spread.
   Expr share;
   int64_t shares = 0;
   for (const NestInstance* outer : around_) {
-    const StageState& reader = stage(outer->stage);
-    const int l = reader.name == s.attach_stage ? reader.find_loop(spread) : -1;
-    if (l < 0 || outer->value[l].get() == nullptr) continue;
+    if (stage(outer->stage).name != prefetch.spread_stage || !determined(*outer, prefetch.spread)) continue;
     NestInstance copy = *outer;
-    share = outer->value[l];
-    if (!as_const_int(short_form(extent_of(copy, l)), &shares)) return {};
+    share = value_of(copy, prefetch.spread, nullptr);
+    if (as_const_int(short_form(extent_of(copy, prefetch.spread)), &shares)) continue;
+    // Of a number that is known only when it runs the first few ask, so that no division is left in the loop.
+    constexpr int64_t kShares = 4;
+    shares = kShares;
+    share = short_form(min(share, Expr(kShares - 1)));
   }
-  if (share.get() == nullptr || shares < 1) return {};
+  if (share.get() == nullptr || shares < 1) refuse_prefetch(in.stage, loop, "not inside " + prefetch.spread_stage);
 
-  // Where the sweep over all reduce loops begins, how far a step of the innermost one goes on, in elements, and the
-  // number of the step.
+  // Where the sweep begins, how far a step of the loop goes on, in elements, and the number of the step.
   NestInstance first = in;
-  for (size_t l = 0; l < s.loops.size(); ++l)
-    if (!s.consumer_of(static_cast<int>(l)) && (first.value[l].get() == nullptr || s.loops[l].is_reduce))
-      first.value[l] = Expr(0);
+  for (size_t l = 0; l < s.loops.size(); ++l) {
+    if (first.value[l].get() != nullptr && !(s.loops[l].is_reduce || !s.stage->reducer)) continue;
+    first.value[l] = s.consumer_of(static_cast<int>(l)) ? Expr() : Expr(0);
+  }
   NestInstance second = first;
   second.value[loop] = Expr(1);
-  Expr step(0);
-  int64_t steps = 1;
+  Expr step(0), total(1);
   for (int l : s.order) {
-    if (!s.loops[l].is_reduce) continue;
-    int64_t extent;
-    if (!as_const_int(short_form(extent_of(in, l)), &extent)) return {};
-    step = step * Expr(extent) + (in.value[l].get() ? in.value[l] : Expr(0));
-    steps *= extent;
+    if (s.stage->reducer && !s.loops[l].is_reduce) continue;
+    const Expr extent = short_form(extent_of(in, l));
+    step = step * extent + in.value[l];
+    total = short_form(total * extent);
+    if (l == loop) break;  // what lies inside is done within a step
   }
   const Expr from = first_read(first, producer), to = first_read(second, producer);
-  if (from.get() == nullptr || to.get() == nullptr) return {};
+  if (from.get() == nullptr || to.get() == nullptr)
+    refuse_prefetch(in.stage, loop, "does not read " + prefetch.producer);
   const Load& place = *from.as<Load>();
-  const Expr a = linear_index(place), b = linear_index(*to.as<Load>());
   int64_t stride;
-  if (a.get() == nullptr || b.get() == nullptr || !as_const_int(short_form(b - a), &stride) || stride < 1) return {};
+  if (!as_const_int(short_form(linear_index(*to.as<Load>()) - linear_index(place)), &stride) || stride == 0)
+    refuse_prefetch(
+        in.stage, loop,
+        "does not move in " + prefetch.producer + " by steps of a constant size; use prefetch in its place");
 
-  // A line after another; a power of two of steps for each, so that no division stays in the loop.
   constexpr int64_t kLineBytes = 64;
-  const int64_t line = kLineBytes / place.dtype.bytes();
-  const int64_t lines = (steps * stride + line - 1) / line, each = (lines + shares - 1) / shares;
-  const int64_t per_step = (each + steps - 1) / steps;
-  const int64_t pause = per_step > 1 ? 1 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(steps / each)));
-  const Expr number = share * Expr(each) + floor_div(step, Expr(pause)) * Expr(per_step);
+  const int64_t line = std::max<int64_t>(kLineBytes / place.dtype.bytes(), 1), width = std::abs(stride);
+  int64_t steps = 0, per_step = 0;
+  Expr number;  // of the first line that this step asks for
+  if (as_const_int(total, &steps) && steps >= 1) {
+    // A line after another; a power of two of steps for each, so that no division stays in the loop.
+    const int64_t lines = (steps * width + line - 1) / line, each = (lines + shares - 1) / shares;
+    per_step = (each + steps - 1) / steps;
+    const int64_t pause = per_step > 1 ? 1 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(steps / each)));
+    number = share * Expr(each) + floor_div(step, Expr(pause)) * Expr(per_step);
+  } else {
+    // Each step asks for its share of what the same step of the next sweep will read.
+    const int64_t lines = (width + line - 1) / line;
+    per_step = (lines + shares - 1) / shares;
+    number = share * Expr(per_step);
+  }
   std::vector<Stmt> stmts;
   for (int64_t k = 0; k < per_step; ++k) {
     std::vector<Expr> indices(place.indices.begin(), place.indices.end());
-    indices.back() = short_form(indices.back() + Expr(steps * stride) + (number + Expr(k)) * Expr(line));
+    Expr ahead = total * Expr(stride) + (number + Expr(k)) * Expr(stride > 0 ? line : -line);
+    if (steps == 0) ahead = ahead + step * Expr(stride);
+    indices.back() = short_form(indices.back() + ahead);
     stmts.push_back(prefetch_of(Load::make(place.buffer, indices), kSecondCache));
   }
   return stmts;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "schedule/lower/nest_builder.h"
 
@@ -15,6 +16,33 @@ int64_t next_power_of_two(int64_t n) {
   int64_t power = 1;
   while (power < n) power *= 2;
   return power;
+}
+
+/// Makes the dims from `first` on together a multiple of a cache line, so that pieces begin at one (and so do larger
+/// ones, made of those).
+void lengthen_pieces(std::vector<Expr>& shape, size_t first, int64_t bytes) {
+  const int64_t line = std::max<int64_t>(64 / std::max<int64_t>(bytes, 1), 1);
+  std::vector<int64_t> extents;
+  int64_t count = 1;
+  for (size_t d = first; d < shape.size(); ++d) {
+    int64_t extent = 0;
+    if (!as_const_int(simplify(shape[d]), &extent) || extent < 1 || __builtin_mul_overflow(count, extent, &count)) {
+      shape.back() = ceil_div(shape.back(), Expr(line)) * Expr(line);
+      return;
+    }
+    extents.push_back(extent);
+  }
+  // The dim by which the least is added.
+  size_t best = shape.size() - 1;
+  int64_t least = 0;
+  for (size_t d = shape.size(); d-- > first;) {
+    const int64_t extent = extents[d - first], rest = count / extent, multiple = line / std::gcd(line, rest);
+    const int64_t longer = (extent + multiple - 1) / multiple * multiple;
+    if (least != 0 && rest * longer >= least) continue;
+    least = rest * longer;
+    best = d;
+  }
+  shape[best] = Expr(least / (count / extents[best - first]));
 }
 
 /// Replaces accesses of logical buffers by accesses of their storage.
@@ -66,8 +94,9 @@ Stmt NestBuilder::remap(const Stmt& s) const {
 }
 
 Storage NestBuilder::allocate_for(int index, int output, const Region& region, bool at_root, int fold_dim,
-                                  int64_t slots) {
+                                  int64_t slots, std::optional<Scope> wanted) {
   const StageState& s = stage(index);
+  if (!wanted) wanted = s.scope;
   const Buffer& logical = s.stage->outputs[output];
   Storage storage{{}, region.min, s.layout_of(output)};
   std::vector<Expr> extents;
@@ -87,7 +116,7 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
           wide.hi && (!bounds.hi || *wide.hi < *bounds.hi))
         bounds.hi = wide.hi;
     if (!at_root) {
-      if (!bounds.hi && s.scope == Scope::kRegister)
+      if (!bounds.hi && wanted == Scope::kRegister)
         throw ScheduleError("register-size", "schedule " + state_.name + ": stage " + s.name +
                                                  " lives in registers, but its extent " + std::to_string(d) +
                                                  " has no constant bound; split the consumer's loops with tail=peel\n" +
@@ -118,6 +147,7 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
     extents.push_back(extent);
   }
   std::vector<Expr> shape = storage.layout.physical_shape(extents);
+  if (!s.separators.empty()) lengthen_pieces(shape, static_cast<size_t>(s.separators.back()), logical->dtype.bytes());
   if (slots > 0) shape.insert(shape.begin(), Expr(slots));
   for (Expr& extent : shape) extent = short_form(extent);
   for (const Expr& extent : shape) {
@@ -129,10 +159,10 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
     shape.back() = Expr(row + s.align_elements);
   // Rows of values start at full vectors, so that the masked vector of a tail never reaches into the next row. Costs
   // nothing: only what is accessed becomes a value.
-  if (int64_t row; s.scope == Scope::kRegister && shape.size() >= 2 && as_const_int(shape.back(), &row) && row > 1)
+  if (int64_t row; wanted == Scope::kRegister && shape.size() >= 2 && as_const_int(shape.back(), &row) && row > 1)
     shape.back() = Expr((row + kMaxLanes - 1) / kMaxLanes * kMaxLanes);
   Scope scope = Scope::kGlobal;
-  if (s.scope) scope = *s.scope;
+  if (wanted) scope = *wanted;
   else if (!at_root && constant && bytes <= kMaxStackBytes) scope = Scope::kStack;
   storage.buffer = make_buffer(s.name, logical->dtype, shape, scope);
   return storage;

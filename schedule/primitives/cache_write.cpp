@@ -1,3 +1,4 @@
+#include "schedule/primitives/accesses.h"
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/primitive_list.h"
 
@@ -18,44 +19,13 @@ Result<void> check(const ScheduleState& state, const Step& step) {
 }
 
 void apply(ScheduleState& state, const Step& step) {
-  StageState& stage = *state.find(step.text("stage"));
-  const int position = static_cast<int>(&stage - state.stages.data());
-  const Stage original = stage.stage;
-  // The new stage takes over the computation with fresh buffers; the old one becomes a copy of it.
-  const Stage inner = rebuild_stage(original, [&](StageNode& node) {
-    node.name = step.text("name");
-    node.outputs.clear();
-    for (const Buffer& output : original->outputs)
-      node.outputs.push_back(make_buffer(step.text("name"), output->dtype, output->shape));
-  });
-  const Stage copy = rebuild_stage(original, [&](StageNode& node) {
-    node.reduce_axes.clear();
-    node.reducer.reset();
-    node.where = {};
-    node.initial.clear();
-    node.bodies.clear();
-    node.producers = {inner};
-    // Own axis variables, since both stages are lowered into one function.
-    std::vector<Expr> indices;
-    for (Axis& axis : node.axes) {
-      axis.var = Var(axis.var.name());
-      indices.push_back(axis.var);
-    }
-    for (const Buffer& output : inner->outputs) node.bodies.push_back(load(output, indices));
-  });
-  StageState outer = fresh_stage(copy, stage.name);
-  outer.attach = stage.attach;
-  outer.attach_stage = stage.attach_stage;
-  outer.attach_loop = stage.attach_loop;
-  outer.scope = stage.scope;
-  outer.layouts = stage.layouts;
-  // What the computation reads may itself be computed there.
-  StageState computing = fresh_stage(inner, step.text("name"));
-  computing.attach = stage.attach;
-  computing.attach_stage = stage.attach_stage;
-  computing.attach_loop = stage.attach_loop;
-  state.stages[position] = outer;
-  state.stages.insert(state.stages.begin() + position, computing);
+  const int computing = split_off_copy(state, step.text("stage"), step.text("name"));
+  // What it computes has its loops in the order of its axes.
+  StageState fresh = fresh_stage(state.stages[computing].stage, step.text("name"));
+  fresh.attach = state.stages[computing].attach;
+  fresh.attach_stage = state.stages[computing].attach_stage;
+  fresh.attach_loop = state.stages[computing].attach_loop;
+  state.stages[computing] = fresh;
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ Result<void> check(const ScheduleState& state, const Step& step) {
     if (stage.loops[loop].kind != ForKind::kSerial || !stage.loops[loop].cuts.empty())
       return Failure{"fuse-of-marked-loop",
                      "loop " + names[k] + " is already parallel, vectorized, unrolled or cut; fuse before that step"};
+    if (!stage.loops[loop].prefetches.empty())
+      return Failure{"fuse-of-marked-loop", "loop " + names[k] + " asks for data ahead; fuse before prefetch"};
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/prefetches.h"
 #include "tensor/equal_hash.h"
 #include "tensor/walk.h"
 
@@ -18,11 +19,14 @@ Result<void> check_has_loops(const StageState& stage) {
   return {};
 }
 
-Result<void> check_prefetched(const ScheduleState& state, const StageState& stage, const std::string& producer) {
-  const std::vector<int> users = state.consumers_of(static_cast<int>(state.find(producer) - state.stages.data()));
-  const int index = static_cast<int>(&stage - state.stages.data());
-  if (std::find(users.begin(), users.end(), index) != users.end()) return {};
-  return Failure{"prefetch-not-read", "stage " + stage.name + " does not read " + producer};
+void add_prefetch(LoopVar& loop, const Prefetch& prefetch) {
+  std::erase_if(loop.prefetches, [&](const Prefetch& p) { return prefetch_key(p) == prefetch_key(prefetch); });
+  loop.prefetches.push_back(prefetch);
+}
+
+void move_prefetches(StageState& stage, int whole, int inner) {
+  stage.loops[inner].prefetches = std::move(stage.loops[whole].prefetches);
+  stage.loops[whole].prefetches.clear();
 }
 
 Result<void> check_new_loop(const StageState& stage, const std::string& name) {
@@ -38,11 +42,29 @@ Result<void> check_not_attach_point(const ScheduleState& state, const StageState
     if (other.attach == AttachKind::kAt && other.attach_stage == stage.name && other.attach_loop == loop)
       return Failure{"attach-point", "stage " + other.name + " is computed at " + stage.name + "." + loop +
                                          "; schedule this loop before that step"};
+  if (stage.cache_loop >= 0 && stage.loops[stage.cache_loop].name == loop && stage.find_loop(loop) == stage.cache_loop)
+    return Failure{"attach-point", "results of " + stage.name + " are cached at loop " + loop +
+                                       " (cache_inplace); schedule this loop before that step"};
   return {};
 }
 
 bool is_repeatable(const StageState& stage) {
-  return !stage.stage->reducer || stage.stage->reducer->name == "max" || stage.stage->reducer->name == "min";
+  if (!stage.stage->reducer) return true;
+  const Reducer& reducer = *stage.stage->reducer;
+  // What only replaces (decompose_padding) stores the same again.
+  return reducer.name == "max" || reducer.name == "min" ||
+         (reducer.combined.size() == 1 && reducer.rhs[0].same_as(reducer.combined[0]));
+}
+
+Result<void> check_separators(const StageState& stage, const std::vector<int64_t>& separators) {
+  for (size_t o = 0; o < stage.stage->outputs.size(); ++o) {
+    const auto rank = static_cast<int64_t>(stage.layout_of(static_cast<int>(o)).dims().size());
+    if (!separators.empty() && separators.back() >= rank)
+      return Failure{"bad-separators", "separators of " + stage.name + ": its layout has " + std::to_string(rank) +
+                                           " dimensions; expected 1 to " + std::to_string(rank - 1) + ", got " +
+                                           std::to_string(separators.back())};
+  }
+  return {};
 }
 
 Result<void> check_shift_order(const StageState& stage, const std::vector<int>& order, int init_loop, int shifted) {
@@ -77,6 +99,10 @@ Result<void> check_no_attached(const ScheduleState& state, const StageState& sta
     if (other.attach == AttachKind::kAt && other.attach_stage == stage.name)
       return Failure{"attach-point", "stage " + other.name + " is computed inside " + stage.name +
                                          "; move it with compute_root before this step"};
+  if (stage.cache_loop >= 0)
+    return Failure{"attach-point", "results of " + stage.name + " are cached at its loop " +
+                                       stage.loops[stage.cache_loop].name +
+                                       " (cache_inplace); use this step before that one"};
   return {};
 }
 
@@ -85,9 +111,9 @@ Result<void> check_unscheduled(const StageState& stage) {
   for (size_t k = 0; k < stage.order.size(); ++k) {
     const LoopVar& loop = stage.loops[stage.order[k]];
     fresh &= stage.order[k] == static_cast<int>(k) && loop.kind == ForKind::kSerial && loop.attrs.empty() &&
-             loop.cuts.empty();
+             loop.cuts.empty() && loop.prefetches.empty();
   }
-  if (fresh && stage.init_loop < 0) return {};
+  if (fresh && stage.init_loop < 0 && stage.cache_loop < 0) return {};
   return Failure{"already-scheduled", "loops of stage " + stage.name +
                                           " are already split, fused, reordered or marked; use this step first"};
 }
@@ -136,6 +162,15 @@ Result<std::vector<int>> matching_axes(const ScheduleState& state, const StageSt
   if (!wrong.empty()) return refuse(wrong);
   if (axes.empty()) return refuse("does not read it");
   return axes;
+}
+
+void rename_places(ScheduleState& state, const std::string& from, const std::string& to) {
+  for (StageState& other : state.stages) {
+    if (other.attach == AttachKind::kAt && other.attach_stage == from) other.attach_stage = to;
+    for (LoopVar& loop : other.loops)
+      for (Prefetch& prefetch : loop.prefetches)
+        if (prefetch.spread_stage == from) prefetch.spread_stage = to;
+  }
 }
 
 void redirect_reads(ScheduleState& state, const BufferNode* from, const Buffer& to, const std::string& except) {

@@ -1,3 +1,4 @@
+#include "schedule/prefetches.h"
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/primitive_list.h"
 
@@ -11,13 +12,12 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const int64_t distance = step.number("distance");
   if (distance < 1 || distance > 4096)
     return Failure{"bad-distance", "distance: expected 1 to 4096 iterations, got " + std::to_string(distance)};
-  return check_prefetched(state, stage, step.text("producer"));
+  return check_prefetch(state, stage, stage.find_loop(step.text("loop")), {step.text("producer"), distance});
 }
 
 void apply(ScheduleState& state, const Step& step) {
   StageState& stage = *state.find(step.text("stage"));
-  LoopVar& loop = stage.loops[stage.find_loop(step.text("loop"))];
-  loop.attrs["prefetch:" + step.text("producer")] = step.number("distance");
+  add_prefetch(stage.loops[stage.find_loop(step.text("loop"))], {step.text("producer"), step.number("distance")});
 }
 
 }  // namespace

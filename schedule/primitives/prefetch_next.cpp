@@ -1,9 +1,15 @@
+#include "schedule/prefetches.h"
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/primitive_list.h"
 
 namespace tensmith {
 
 namespace {
+
+Prefetch prefetch_of(const ScheduleState& state, const Step& step) {
+  const StageState& stage = *state.find(step.text("stage"));
+  return {step.text("producer"), 0, stage.attach_stage, state.find(stage.attach_stage)->find_loop(step.text("spread"))};
+}
 
 Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
@@ -14,16 +20,12 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const int spread = reader.find_loop(step.text("spread"));
   if (spread < 0)
     return Failure{"unknown-loop", "spread: stage " + reader.name + " has no loop " + step.text("spread")};
-  if (reader.order_position(spread) > reader.order_position(reader.find_loop(stage.attach_loop)))
-    return Failure{"spread-loop", "spread: loop " + step.text("spread") + " lies inside " + stage.attach_loop +
-                                      ", where " + stage.name + " is computed"};
-  return check_prefetched(state, stage, step.text("producer"));
+  return check_prefetch(state, stage, stage.find_loop(step.text("loop")), prefetch_of(state, step));
 }
 
 void apply(ScheduleState& state, const Step& step) {
   StageState& stage = *state.find(step.text("stage"));
-  LoopVar& loop = stage.loops[stage.find_loop(step.text("loop"))];
-  loop.attrs["prefetch_next:" + step.text("producer") + "@" + step.text("spread")] = 1;
+  add_prefetch(stage.loops[stage.find_loop(step.text("loop"))], prefetch_of(state, step));
 }
 
 }  // namespace
@@ -33,14 +35,17 @@ const PrimitiveDef& prefetch_next_primitive() {
       .name = "prefetch_next",
       .doc =
           "Asks, while a loop sweeps over a block of a tensor, for the block that lies behind it, into the second "
-          "cache. The sweep is done once per iteration of a loop further outside; each asks for an equal share.\n"
+          "cache. The sweep is done once per iteration of a loop further outside; each asks for an equal share (of a "
+          "number of iterations that is not known, the first four). The loop may be split afterwards, the one outside "
+          "be split or fused: the request stays with them.\n"
           "Rewrite: for s < S: for k < K: use B[k]  -->  for s < S: for k < K: prefetch B[K + share(s, k)]; use "
           "B[k], where share counts cache lines",
       .halide = "none",
       .tvm = "none",
       .args = {{"stage", ArgKind::kStage, "the reading stage"},
-               {"producer", ArgKind::kStage, "the stage or input that is read, contiguous along the loop"},
-               {"loop", ArgKind::kLoop, "a loop of the reading stage that sweeps over a block"},
+               {"producer", ArgKind::kStage, "the stage or input that is read, in steps of a constant size"},
+               {"loop", ArgKind::kLoop,
+                "a loop of the reading stage that sweeps over a block; of a reduction one of its reduction loops"},
                {"spread", ArgKind::kText, "a loop around the reading stage, of the stage that it is computed at"}},
       .check = check,
       .apply = apply,

@@ -96,8 +96,7 @@ void apply(ScheduleState& state, const Step& step) {
   result.notes.insert(reader.notes.begin(), reader.notes.end());
   *state.find(reader.name) = result;
   state.stages.erase(state.stages.begin() + index);
-  for (StageState& other : state.stages)
-    if (other.attach == AttachKind::kAt && other.attach_stage == producer.name) other.attach_stage = reader.name;
+  rename_places(state, producer.name, reader.name);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ void apply(ScheduleState& state, const Step& step) {
   stage.loops.push_back({step.text("inner"), is_reduce});
   stage.relations.push_back(
       {LoopRelation::Kind::kSplit, whole, outer, inner, step.number("factor"), *parse_tail(step.text("tail"))});
+  move_prefetches(stage, whole, inner);
   stage.order[position] = outer;
   stage.order.insert(stage.order.begin() + position + 1, inner);
 }

@@ -48,6 +48,7 @@ void apply(ScheduleState& state, const Step& step) {
   stage.loops.push_back({stage.loops[columns].name + ".v", false, ForKind::kUnrolled});
   stage.loops.push_back({stage.loops[columns].name + ".l", false, ForKind::kVectorized});
   stage.relations.push_back({LoopRelation::Kind::kSplit, columns, vectors, lanes, step.number("lanes"), Tail::kPeel});
+  move_prefetches(stage, columns, vectors);
   std::vector<int> order;
   for (int loop : stage.order)
     if (loop != columns && std::find(rows.begin(), rows.end(), loop) == rows.end()) order.push_back(loop);

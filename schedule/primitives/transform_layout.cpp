@@ -36,6 +36,10 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const Result<Layout> layout =
       Layout::parse(step.text("layout"), static_cast<int>(stage.stage->outputs[output]->shape.size()));
   if (!layout) return layout.failure();
+  if (!stage.separators.empty() && stage.separators.back() >= static_cast<int64_t>(layout->dims().size()))
+    return Failure{"bad-separators", "stage " + stage.name + " has a separator before dimension " +
+                                         std::to_string(stage.separators.back()) +
+                                         ", which this layout has not; use set_axis_separator behind this step"};
   return check_keeps_elements(*layout);
 }
 

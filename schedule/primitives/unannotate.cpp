@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "schedule/prefetches.h"
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/primitive_list.h"
 
@@ -13,9 +16,14 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
   if (Result<void> ok = check_has_loops(stage); !ok) return ok;
   const Attrs& attrs = attrs_of(stage, step.text("loop"));
-  if (attrs.count(step.text("key"))) return {};
+  std::vector<std::string> known;
+  for (const auto& [key, value] : attrs) known.push_back(key);
+  if (!step.text("loop").empty())
+    for (const Prefetch& p : stage.loops[stage.find_loop(step.text("loop"))].prefetches)
+      known.push_back(prefetch_key(p));
+  if (std::find(known.begin(), known.end(), step.text("key")) != known.end()) return {};
   std::string keys;
-  for (const auto& [key, value] : attrs) keys += (keys.empty() ? "" : ", ") + key;
+  for (const std::string& key : known) keys += (keys.empty() ? "" : ", ") + key;
   return Failure{"no-annotation", "nothing is noted under '" + step.text("key") + "' here; the keys are " +
                                       (keys.empty() ? "none" : keys)};
 }
@@ -23,6 +31,9 @@ Result<void> check(const ScheduleState& state, const Step& step) {
 void apply(ScheduleState& state, const Step& step) {
   StageState& stage = *state.find(step.text("stage"));
   const_cast<Attrs&>(attrs_of(stage, step.text("loop"))).erase(step.text("key"));
+  if (step.text("loop").empty()) return;
+  std::erase_if(stage.loops[stage.find_loop(step.text("loop"))].prefetches,
+                [&](const Prefetch& p) { return prefetch_key(p) == step.text("key"); });
 }
 
 }  // namespace
@@ -31,7 +42,8 @@ const PrimitiveDef& unannotate_primitive() {
   static const PrimitiveDef def{
       .name = "unannotate",
       .doc =
-          "Takes back what annotate, pragma or prefetch (key prefetch:STAGE) noted.\n"
+          "Takes back what annotate, pragma, prefetch (key prefetch:STAGE) or prefetch_next (prefetch_next:STAGE) "
+          "noted.\n"
           "Rewrite: for i @(key = value)  -->  for i",
       .halide = "none",
       .tvm = "unannotate",

@@ -28,6 +28,35 @@ Workload stencils_workload(int64_t rows, int64_t columns) {
   return make_workload("stencils", {x}, {q});
 }
 
+/// P is X with borders of different widths, C adds rows of it.
+Workload padded_workload(int64_t rows, int64_t columns) {
+  const Tensor x = placeholder("X", {rows, columns}, kFloat32);
+  const auto f32 = [](double v) { return make_const(kFloat32, v); };
+  const Tensor p = compute("P", {rows + 3, columns + 2}, [&](const Indices& i) {
+    const Expr outside = i[0] < 1 || i[0] >= rows + 1 || i[1] < 2;
+    return select(outside, f32(0.5), x(i[0] - 1, i[1] - 2));
+  });
+  const Tensor c = compute("C", {rows + 1, columns + 2}, [&](const Indices& i) {
+    return p(i[0], i[1]) + p(i[0] + 1, i[1]) * f32(0.5) + p(i[0] + 2, i[1]);
+  });
+  return make_workload("padded", {x}, {c});
+}
+
+/// S and T reduce the same rows, one of them from a start value; Y needs both.
+Workload siblings_workload(int64_t rows, int64_t columns) {
+  const Tensor x = placeholder("X", {rows, columns}, kFloat32), start = placeholder("start", {rows}, kFloat32);
+  const Tensor s = sum("S", {rows}, {columns}, [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); });
+  const Tensor t = reduce_multi(
+      "T", {rows},
+      {{columns},
+       [&](const Indices& i, const Indices& r) { return std::vector<Expr>{x(i[0], r[0]) * x(i[0], r[0])}; },
+       sum_reducer(kFloat32),
+       nullptr,
+       [&](const Indices& i) { return std::vector<Expr>{start(i[0])}; }})[0];
+  const Tensor y = compute("Y", {rows, columns}, [&](const Indices& i) { return x(i[0], i[1]) * s(i[0]) - t(i[0]); });
+  return make_workload("siblings", {x, start}, {y});
+}
+
 /// s8 * s8 into s32, both row-major with the reduction last.
 Workload signed_product_workload(int64_t m, int64_t n, int64_t k) {
   const Tensor a = placeholder("A", {m, k}, kInt8), b = placeholder("B", {n, k}, kInt8, true);
@@ -52,6 +81,8 @@ SizedWorkload sample_workload(const std::string& name) {
   if (name == "int8_product") return {int8_product_workload(5, 19, 30), {}};
   if (name == "int8_dot") return {int8_product_workload(5, 16, 32), {}};
   if (name == "complex_product") return {complex_product_workload(4, 7, 9), {}};
+  if (name == "padded") return {padded_workload(9, 7), {}};
+  if (name == "siblings") return {siblings_workload(7, 13), {}};
   if (name == "stencils") return {stencils_workload(14, 9), {}};
   if (name == "bytes") return {signed_product_workload(3, 19, 11), {}};
   TS_UNREACHABLE() << "no sample workload " << name;

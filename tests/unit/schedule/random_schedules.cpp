@@ -389,6 +389,11 @@ Step random_step(const ScheduleState& state, Rng& rng) {
         std::vector<int> near;
         if (name == "producer") {
           for (const Buffer& read : read_buffers(*stage->stage)) near.push_back(state.producer_of(read.get()));
+        } else if (name == "with") {
+          // One with the same axes, if there is.
+          for (size_t k = 0; k < state.stages.size(); ++k)
+            if (static_cast<int>(k) != index && state.stages[k].loops.size() == stage->loops.size())
+              near.push_back(static_cast<int>(k));
         } else {
           near = state.consumers_of(index);
         }
@@ -426,18 +431,35 @@ Step random_step(const ScheduleState& state, Rng& rng) {
         static constexpr int64_t kLanes[] = {2, 4, 8, 16};
         value = name == "output"  ? static_cast<int64_t>(rng.below(stage->stage->outputs.size()))
                 : name == "lanes" ? pick(kLanes, rng)
+                : name == "read"  ? static_cast<int64_t>(rng.chance(0.3) ? rng.below(3) : 0)
+                : name == "dim"   ? static_cast<int64_t>(rng.below(3))
                                   : pick(kNumbers, rng);
         break;
       }
       case ArgKind::kInts: {
         std::vector<int64_t> points;
+        if (name == "multiples") {
+          for (size_t k = 0; k < stage->stage->axes.size() + stage->stage->reduce_axes.size(); ++k)
+            points.push_back(rng.chance(0.5) ? 1 : rng.between(2, 8));
+          value = points;
+          break;
+        }
+        if (name == "separators") {
+          const auto rank = static_cast<int64_t>(stage->layout_of(0).dims().size());
+          if (rank > 1) points.push_back(rng.between(1, rank - 1));
+          value = points;
+          break;
+        }
         if (rng.chance(0.8)) points.push_back(rng.between(1, 4));
         if (rng.chance(0.5)) points.push_back(rng.chance(0.5) ? rng.between(5, 9) : -rng.between(1, 4));
         value = points;
         break;
       }
       case ArgKind::kText:
-        if (name == "key") value = std::string(rng.chance(0.5) ? "note.x" : "unroll");
+        if (name == "spread")
+          value = stage->attach == AttachKind::kAt ? random_loop(*state.find(stage->attach_stage), rng)
+                                                   : std::string("none");
+        else if (name == "key") value = std::string(rng.chance(0.5) ? "note.x" : "unroll");
         else if (!spec.allowed.empty()) value = spec.allowed[rng.below(spec.allowed.size())];
         else value = random_layout(*stage, 0, rng);
         break;
