@@ -183,6 +183,7 @@ int run(int argc, char** argv) {
         ->expected(1)
         ->take_all();
     s->add_flag("--require-tuned", o.require_tuned, "refuse kernels that no record fits");
+    s->add_flag("--any-build", o.any_build, "take records of other builds of this version where this one has none");
   };
   const auto with_inputs = [&](CLI::App* s) {
     s->add_option("--input", o.inputs,

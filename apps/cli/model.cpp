@@ -180,6 +180,7 @@ CompileOptions compile_options(const Options& options) {
     for (const BadLine& bad : records->bad()) std::cerr << "note: skipped " << to_string(bad) << "\n";
     compile.records = std::move(records);
     compile.require_tuned = options.require_tuned;
+    compile.other_builds = options.any_build ? OtherBuilds::kTake : OtherBuilds::kRefuse;
   }
   return compile;
 }

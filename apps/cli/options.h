@@ -33,6 +33,7 @@ struct Options {
   std::string id;                    ///< explain
   std::vector<std::string> records;  ///< compile, run, bench, verify: files of tuning records
   bool require_tuned = false;        ///< refuse kernels without a record
+  bool any_build = false;            ///< take records of other builds of this version too
   std::string action;                ///< records: ls|best|merge|prune|verify|export
   std::vector<std::string> files;    ///< records
   bool replay = false;               ///< records verify: lower each schedule

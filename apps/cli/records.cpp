@@ -62,6 +62,9 @@ Json json_of(const TuningRecord& record, const std::string& where) {
   json["cpu"] = record.origin.cpu;
   json["tool"] = record.origin.tool;
   json["median_us"] = record.ok() ? Json(record.time_us()) : Json(nullptr);
+  json["gain"] = record.gain() > 0 ? Json(record.gain()) : Json(nullptr);
+  json["standing"] = to_string(record.standing);
+  json["build"] = record.origin.build;
   json["spread"] = record.ok() ? Json(record.spread()) : Json(nullptr);
   json["n"] = record.times_us.size();
   json["error"] = record.error;
@@ -70,10 +73,10 @@ Json json_of(const TuningRecord& record, const std::string& where) {
 }
 
 void print(const TuningRecord& record, const std::string& where) {
-  char time[64];
+  char time[96];
   if (record.ok())
-    std::snprintf(time, sizeof time, "%10.2f us  +-%4.1f %%  n=%zu", record.time_us(), record.spread() * 50,
-                  record.times_us.size());
+    std::snprintf(time, sizeof time, "%10.2f us  +-%4.1f %%  n=%zu  gain %.3f  %-8s", record.time_us(),
+                  record.spread() * 50, record.times_us.size(), record.gain(), to_string(record.standing));
   else std::snprintf(time, sizeof time, "%10s %s", "failed:", record.error.substr(0, 40).c_str());
   std::cout << time << "  threads=" << record.key.threads << "  "
             << (record.label.empty() ? first_line(record.key.workload) : record.label) << "  " << where << "\n";

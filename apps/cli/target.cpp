@@ -4,6 +4,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
+#include "autotune/records/build_id.h"
 
 namespace tensmith::cli {
 
@@ -12,6 +13,7 @@ int target(const Options& options) {
   if (options.json) {
     Json json = json_header({"tensmith.target/1", to_string(target), 0, 0, {}});
     json["description"] = to_json(target);
+    json["build"] = build_id();
     std::cout << json_text(json);
     return 0;
   }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include "apps/cli/commands.h"
@@ -95,7 +96,8 @@ void list_tasks(const std::vector<TuningTask>& tasks, bool spaces) {
 /// What orders candidates before they are measured: a model by name or file, told of what the file of records holds of
 /// this machine and other tasks. Those of the tasks at hand it learns as the search comes by them, so that a run that
 /// goes on sees them in the same order as one that was never broken.
-std::unique_ptr<ModelScorer> make_scorer(const Options& options, const std::vector<TuningTask>& tasks, uint64_t seed) {
+std::unique_ptr<ModelScorer> make_scorer(const Options& options, const std::vector<TuningTask>& tasks, uint64_t seed,
+                                         const SessionMeasurer& measurer) {
   static constexpr const char* kNames[] = {"xgb", "analytic", "random"};
   const bool is_name =
       std::any_of(std::begin(kNames), std::end(kNames), [&](const char* name) { return options.cost_model == name; });
@@ -105,19 +107,23 @@ std::unique_ptr<ModelScorer> make_scorer(const Options& options, const std::vect
   auto scorer = std::make_unique<ModelScorer>(std::move(model));
   if (!std::filesystem::exists(options.output)) return scorer;
   std::set<RecordKey> own;
-  for (const TuningTask& task : tasks) own.insert(record_key(task.workload, task.request));
+  for (const TuningTask& task : tasks) own.insert(record_key(task));
+  // Runs have scales of their own: times of a task are put on that of its first one.
+  std::map<RecordKey, double> default_us;
   std::vector<CostSample> samples;
   for (const TuningRecord& record : take(read_records(options.output)).records) {
-    if (!record.ok() || record.is_winner || own.count(record.key)) continue;
+    if (!record.ok() || record.standing != RecordStanding::kTrial || own.count(record.key)) continue;
+    if (!(record.default_us > 0)) continue;
     const Result<Target> target = Target::parse(record.origin.target);
     const Result<Workload> workload = parse_workload(record.key.workload);
-    if (!target || !workload || !origin_difference(record.origin, origin_here(*target)).empty()) continue;
+    if (!target || !workload || !origin_difference(record.origin, measurer.origin(*target)).empty()) continue;
     const Result<Schedule> schedule = replay(*workload, {record.key.workload, record.steps});
     if (!schedule) continue;
     ScheduleRequest request;
     request.target = *target;
     request.threads = record.key.threads;
-    if (Result<CostSample> sample = cost_sample(*schedule, request, record.time_us()))
+    const double scale = default_us.try_emplace(record.key, record.default_us).first->second / record.default_us;
+    if (Result<CostSample> sample = cost_sample(*schedule, request, record.time_us() * scale))
       samples.push_back(std::move(sample).value());
   }
   scorer->prime(std::move(samples));
@@ -216,16 +222,21 @@ int tune(const Options& options) {
   TS_USER_CHECK(!options.output.empty(), "bad-usage")
       << "command line: expected a file for the records, got none; add -o R.jsonl";
 
-  RecordStore store = take(RecordStore::open(options.output, tasks, tuner.seed));
+  SessionMeasurer measurer(session_options(options));
+  const RecordOrigin origin = measurer.origin(tasks.empty() ? compile.target : tasks[0].request.target);
+  RecordStore store = take(RecordStore::open(options.output, tasks, tuner.seed, origin.cpu));
   for (const BadLine& bad : store.bad()) std::cerr << "note: skipped " << to_string(bad) << "\n";
   if (store.known() > 0)
     std::cerr << "note: " << options.output << " has " << store.known()
-              << " trials of these tasks, which are not measured again\n";
+              << " trials of these tasks, which are not measured again, but for the defaults\n";
+  if (store.other_builds() > 0)
+    std::cerr << "note: " << store.other_builds()
+              << " records of these tasks are of another build of the tool, whose code may differ; they are measured "
+                 "again as the search comes by them\n";
   if (store.foreign() > 0)
     std::cerr << "note: " << store.foreign() << " records are of other tasks, machines or versions\n";
-  const std::unique_ptr<ModelScorer> scorer = make_scorer(options, tasks, tuner.seed);
+  const std::unique_ptr<ModelScorer> scorer = make_scorer(options, tasks, tuner.seed, measurer);
   tuner.scorer = scorer.get();
-  SessionMeasurer measurer(session_options(options));
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   // A limit on the size of files is to end the run with its reason, as a full disk does.
@@ -234,6 +245,9 @@ int tune(const Options& options) {
   const TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
   progress.finish();
   std::cout << tuning_table(tasks, report);
+  for (size_t t = 0; t < tasks.size(); ++t)
+    if (!report.tasks[t].note.empty())
+      std::cout << "note: task " << t << " (" << tasks[t].label << "): " << report.tasks[t].note << "\n";
   for (const auto& [kind, count] : progress.failures()) std::cout << "failed: " << kind << " " << count << "\n";
   std::printf("cost model %s: ordered %.1f %% of pairs rightly before it had seen them, %zu samples\n",
               scorer->model().name(), 100 * scorer->pairwise_accuracy(), scorer->samples());
@@ -243,7 +257,7 @@ int tune(const Options& options) {
   if (report.why_stopped == StopReason::kFailed) throw UserError(report.failure_id, report.failure);
   const std::string again = "the same command goes on from " + options.output;
   if (report.why_stopped == StopReason::kInterrupted) {
-    std::cout << "interrupted; " << again << "\n";
+    std::cout << "interrupted; " << again << ", and confirms what stands as unconfirmed above\n";
     return 130;
   }
   const bool any = std::any_of(report.tasks.begin(), report.tasks.end(),
@@ -252,7 +266,8 @@ int tune(const Options& options) {
     throw ScheduleError("no-valid-candidate", "tune: expected a valid candidate, got none in " +
                                                   std::to_string(report.trials) + " trials; tensmith records ls " +
                                                   options.output + " shows why each failed");
-  compare_whole(options, model);
+  if (origin.cpu == host_cpu_model()) compare_whole(options, model);
+  else std::cout << "the whole model is not compared here: its kernels were measured on " << origin.cpu << "\n";
   std::cout << again << "; use it by --records " << options.output << "\n";
   return 0;
 }

@@ -105,12 +105,17 @@ std::string tuning_table(const std::vector<TuningTask>& tasks, const TuningRepor
   double all_default = 0, all_best = 0;
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskProgress& p = report.tasks[t];
-    const double gain = p.is_winner_default ? 1 : p.winner_ratio;
     const bool known = std::isfinite(p.default_us);
+    // What no comparison in turns confirmed is shown as it looked, and said to be no more than that.
+    const double gain = !p.is_confirmed && known && p.best_us > 0 ? p.default_us / p.best_us
+                        : p.is_winner_default                     ? 1
+                                                                  : p.winner_ratio;
+    std::string state = p.failure.empty() ? to_string(p.why_stopped) : p.failure;
+    if (!p.is_confirmed && p.failure.empty()) state += ", unconfirmed";
     table += format_text("%4zu %5.0f %-44.44s %7lld %7lld %10s %10s %6.3f  %s\n", t, tasks[t].weight,
                          tasks[t].label.c_str(), static_cast<long long>(p.trials), static_cast<long long>(p.failures),
                          time_text(p.default_us).c_str(), time_text(known ? p.default_us / gain : p.best_us).c_str(),
-                         gain, p.failure.empty() ? to_string(p.why_stopped) : p.failure.c_str());
+                         gain, state.c_str());
     if (!known) continue;
     all_default += tasks[t].weight * p.default_us;
     all_best += tasks[t].weight * p.default_us / gain;

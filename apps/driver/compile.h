@@ -20,6 +20,7 @@ struct CompileOptions {
   bool want_references = false;  ///< fill KernelCall::reference; the switch `check` asks for it too
   int compile_threads = 0;       ///< 0: as the switch `compile-threads` says
   std::shared_ptr<const RecordIndex> records = nullptr;  ///< of tuning: where one fits, its schedule is taken
+  OtherBuilds other_builds = OtherBuilds::kRefuse;       ///< what becomes of records of other builds
   bool require_tuned = false;                            ///< refuse kernels that no record fits
   LowerOptions lower;            ///< hooks for dumps and timing (called from several threads at a time)
 };

@@ -53,7 +53,7 @@ void schedule_and_lower(KernelTask& task, const CompileOptions& options, Compile
     observer.lowered(info.name);
   };
   if (options.records) {
-    if (std::optional<Schedule> recorded = recorded_schedule(task, *options.records)) {
+    if (std::optional<Schedule> recorded = recorded_schedule(task, options)) {
       try {
         info.schedule = std::move(*recorded);
         info.explanation = "as tuned: " + info.tuning + "\n";

@@ -1,7 +1,9 @@
 #include "apps/driver/trials.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 namespace tensmith {
 
@@ -13,6 +15,13 @@ std::string text_of(const std::vector<Step>& steps) {
   std::string text;
   for (const Step& step : steps) text += to_string(step) + "\n";
   return text;
+}
+
+/// Whether weights that cold came from the same place: times of one are not those of the other.
+bool equally_cold(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return a == b;
+  // The sum of a model's weights depends a little on how they are packed.
+  return std::max(a, b) <= 2 * std::min(a, b);
 }
 
 /// What says nothing about the candidate.
@@ -50,6 +59,9 @@ std::optional<TrialMeasurer::Finished> SessionMeasurer::wait(double seconds) {
   if (result->valid()) {
     outcome.cost_us = result->cost_us;
     outcome.ratio_high = result->timing.ratio_high;
+    outcome.peak_gflops = result->timing.peak_gflops;
+    outcome.peak_cache_gbs = result->timing.peak_cache_gbs;
+    outcome.peak_memory_gbs = result->timing.peak_memory_gbs;
     // On the scale of the run, where clocks do not change between candidates.
     const double scale = result->timing.median_us > 0 ? result->cost_us / result->timing.median_us : 1;
     for (const double window : result->timing.windows_us) outcome.times_us.push_back(window * scale);
@@ -64,7 +76,30 @@ std::optional<TrialMeasurer::Finished> SessionMeasurer::wait(double seconds) {
   return finished;
 }
 
-Result<RecordStore> RecordStore::open(const std::string& path, const std::vector<TuningTask>& tasks, uint64_t seed) {
+std::string SessionMeasurer::note(int task) const {
+  const int number = tasks_[static_cast<size_t>(task)];
+  return number < 0 ? std::string() : session_.task_note(number);
+}
+
+RecordOrigin SessionMeasurer::origin(const Target& target) const {
+  RecordOrigin origin = origin_here(target);
+  const Json info = session_.runner_info();
+  if (const auto cpu = info.find("cpu"); cpu != info.end() && cpu->is_string()) origin.cpu = cpu->get<std::string>();
+  return origin;
+}
+
+RecordKey record_key(const TuningTask& task) {
+  return record_key(task.workload, task.request, {task.fast_math, task.contract_fma});
+}
+
+RecordOrigin RecordStore::origin_of(const TuningTask& task) const {
+  RecordOrigin origin = origin_here(task.request.target);
+  if (!cpu_.empty()) origin.cpu = cpu_;
+  return origin;
+}
+
+Result<RecordStore> RecordStore::open(const std::string& path, const std::vector<TuningTask>& tasks, uint64_t seed,
+                                      const std::string& cpu) {
   RecordLines lines;
   if (std::filesystem::exists(path)) {
     Result<RecordLines> read = read_records(path);
@@ -76,24 +111,31 @@ Result<RecordStore> RecordStore::open(const std::string& path, const std::vector
   RecordStore store(std::move(writer).value());
   store.tasks_ = &tasks;
   store.seed_ = seed;
+  store.cpu_ = cpu;
   store.bad_ = std::move(lines.bad);
   std::map<RecordKey, int> numbers;
-  for (size_t t = 0; t < tasks.size(); ++t)
-    numbers[record_key(tasks[t].workload, tasks[t].request)] = static_cast<int>(t);
+  for (size_t t = 0; t < tasks.size(); ++t) numbers[record_key(tasks[t])] = static_cast<int>(t);
   for (const TuningRecord& record : lines.records) {
     const auto number = numbers.find(record.key);
-    if (number == numbers.end() ||
-        !origin_difference(record.origin, origin_here(tasks[static_cast<size_t>(number->second)].request.target))
-             .empty()) {
+    if (number == numbers.end()) {
       ++store.foreign_;
       continue;
     }
+    const TuningTask& task = tasks[static_cast<size_t>(number->second)];
+    const RecordOrigin here = store.origin_of(task);
+    if (!origin_difference(record.origin, here).empty() || !equally_cold(record.cold_bytes, task.cold_bytes)) {
+      ++(differs_by_build_alone(record.origin, here) ? store.other_builds_ : store.foreign_);
+      continue;
+    }
+    // Without the default's time beside it a time is on no scale that is known here.
+    if (record.ok() && !(record.default_us > 0)) continue;
     TrialOutcome outcome;
     outcome.times_us = record.times_us;
     outcome.cost_us = record.ok() ? record.time_us() : kNever;
+    outcome.default_us = record.default_us;
     outcome.error = record.error;
     outcome.error_text = record.error_text;
-    // The first trial counts: what a later comparison of winners found lies on another scale, a failure does not.
+    // The first trial counts, so that the search goes on as it began; a failure counts whenever it is found.
     const auto [it, fresh] = store.known_.try_emplace({number->second, text_of(record.steps)}, outcome);
     if (!fresh && !record.ok()) it->second = outcome;
   }
@@ -107,30 +149,37 @@ std::optional<TrialOutcome> RecordStore::find(int task, const Candidate& candida
 }
 
 Result<void> RecordStore::append(int task, int64_t trial, const Candidate& candidate, const TrialOutcome& outcome,
-                                 bool is_winner) {
+                                 RecordStanding standing) {
   const TuningTask& of = (*tasks_)[static_cast<size_t>(task)];
   TuningRecord record;
-  record.key = record_key(of.workload, of.request);
-  record.origin = origin_here(of.request.target);
+  record.key = record_key(of);
+  record.origin = origin_of(of);
   record.steps = candidate.schedule.steps();
   record.decisions = candidate.decisions;
   record.times_us = outcome.times_us;
+  record.default_us = outcome.default_us;
+  record.cold_bytes = of.cold_bytes;
+  record.peak = {outcome.peak_gflops, outcome.peak_cache_gbs, outcome.peak_memory_gbs};
   record.error = outcome.error;
   record.error_text = outcome.error_text;
   record.seed = seed_;
   record.trial = trial;
   record.label = of.label;
   record.date = record_date();
-  record.is_winner = is_winner;
+  record.standing = standing;
   return writer_.append(record);
 }
 
 Result<void> RecordStore::save(int task, int64_t trial, const Candidate& candidate, const TrialOutcome& outcome) {
-  return append(task, trial, candidate, outcome, false);
+  return append(task, trial, candidate, outcome, RecordStanding::kTrial);
+}
+
+Result<void> RecordStore::save_compared(int task, const Candidate& candidate, const TrialOutcome& outcome) {
+  return append(task, -1, candidate, outcome, RecordStanding::kCompared);
 }
 
 Result<void> RecordStore::save_winner(int task, const Candidate& candidate, const TrialOutcome& outcome) {
-  return append(task, -1, candidate, outcome, true);
+  return append(task, -1, candidate, outcome, RecordStanding::kWinner);
 }
 
 }  // namespace tensmith

@@ -6,8 +6,9 @@
 
 namespace tensmith {
 
-std::optional<Schedule> recorded_schedule(KernelTask& task, const RecordIndex& records) {
-  const RecordFound found = records.best(task.work.workload, task.request);
+std::optional<Schedule> recorded_schedule(KernelTask& task, const CompileOptions& options) {
+  const RecordKey key = record_key(task.work.workload, task.request, {options.fast_math, options.contract_fma});
+  const RecordFound found = options.records->best(key, origin_here(task.request.target), options.other_builds);
   task.info->tuning = found.reason;
   if (!found.record) return {};
   Result<Schedule> schedule = apply_record(task.work.workload, task.request, *found.record);

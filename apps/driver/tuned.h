@@ -9,8 +9,9 @@
 
 namespace tensmith {
 
-/// The schedule of the best record for the kernel, or nothing; `task.info->tuning` says which one or why not.
-std::optional<Schedule> recorded_schedule(KernelTask& task, const RecordIndex& records);
+/// The schedule of the record that `options.records` has for the kernel, or nothing; `task.info->tuning` says which one
+/// or why not.
+std::optional<Schedule> recorded_schedule(KernelTask& task, const CompileOptions& options);
 
 /// One line: `records: 12 of 20 kernels as tuned; by default: 6 no record of this workload, 2 refused`.
 std::string tuning_summary(const std::vector<CompiledKernel>& kernels);

@@ -115,16 +115,22 @@ class Plot {
   std::string body_;
 };
 
+/// Its time in units of the default's in the same run; 0: unknown.
+double relative_time(const TuningRecord& trial) {
+  return trial.ok() && trial.default_us > 0 ? trial.time_us() / trial.default_us : 0;
+}
+
 std::string curve(const TaskHistory& task) {
+  // Clocks differ between the runs of a file: what compares is each trial to the default of its own run.
   double least = 1e300, most = 0;
   for (const TuningRecord* trial : task.trials)
-    if (trial->ok()) {
-      least = std::min(least, trial->time_us());
-      most = std::max(most, trial->time_us());
+    if (const double time = relative_time(*trial); time > 0) {
+      least = std::min(least, time);
+      most = std::max(most, time);
     }
-  if (most == 0) return "<p>no valid trial</p>";
+  if (most == 0) return "<p>no valid trial with the default beside it</p>";
   // What is ten times slower than the best says only that it is slow.
-  most = std::max(least * 1.1, std::min(most, least * 10));
+  most = std::max({least * 1.1, 1.05, std::min(most, least * 10)});
   Plot plot(560, 220);
   plot.range_x(0, std::max<double>(1, static_cast<double>(task.trials.size())), false);
   plot.range_y(least * 0.95, most * 1.05, true);
@@ -132,66 +138,79 @@ std::string curve(const TaskHistory& task) {
   double so_far = 1e300;
   for (size_t k = 0; k < task.trials.size(); ++k) {
     const auto x = static_cast<double>(k + 1);
-    const TuningRecord& trial = *task.trials[k];
-    if (!trial.ok()) {
-      plot.dot(x, most * 1.05, "failed");
+    const double time = relative_time(*task.trials[k]);
+    if (time == 0) {
+      if (!task.trials[k]->ok()) plot.dot(x, most * 1.05, "failed");
       continue;
     }
-    plot.dot(x, trial.time_us(), "trial");
-    if (trial.time_us() < so_far) {
+    plot.dot(x, time, "trial");
+    if (time < so_far) {
       if (!best.empty()) best.emplace_back(x, so_far);
-      so_far = trial.time_us();
+      so_far = time;
       best.emplace_back(x, so_far);
     }
   }
   best.emplace_back(static_cast<double>(task.trials.size()), so_far);
   plot.line(best, "best");
-  if (task.default_us > 0)
-    plot.line({{0, task.default_us}, {static_cast<double>(task.trials.size()), task.default_us}}, "default");
-  return plot.svg("trial", "us a call");
+  plot.line({{0, 1}, {static_cast<double>(task.trials.size()), 1}}, "default");
+  return plot.svg("trial", "time of a call / the default's");
 }
 
-std::string roofline(const std::vector<TaskHistory>& tasks) {
+/// Tasks of as many threads against what the machine could do with those.
+std::string roofline(const std::vector<TaskHistory>& tasks, int threads) {
   struct Point {
     double intensity, gflops;
     const TaskHistory* task;
   };
   std::vector<Point> points;
-  double roof = 0, slope = 0;
+  RecordPeak peak;
   for (const TaskHistory& task : tasks) {
-    if (task.best_us() <= 0 || task.flops <= 0 || task.bytes <= 0) continue;
+    if (task.key.threads != threads || task.best_us() <= 0 || task.flops <= 0 || task.bytes <= 0) continue;
     points.push_back({task.flops / task.bytes, task.flops / task.best_us() * 1e-3, &task});
-    roof = std::max(roof, points.back().gflops);
-    slope = std::max(slope, task.bytes / task.best_us() * 1e-3);
+    peak.gflops = std::max(peak.gflops, task.peak.gflops);
+    peak.cache_gbs = std::max(peak.cache_gbs, task.peak.cache_gbs);
+    peak.memory_gbs = std::max(peak.memory_gbs, task.peak.memory_gbs);
   }
   if (points.empty()) return {};
-  double low_x = 1e300, high_x = 0, low_y = 1e300;
+  double low_x = 1e300, high_x = 0, low_y = 1e300, high_y = peak.gflops;
   for (const Point& p : points) {
     low_x = std::min(low_x, p.intensity);
     high_x = std::max(high_x, p.intensity);
     low_y = std::min(low_y, p.gflops);
+    high_y = std::max(high_y, p.gflops);
   }
   low_x /= 1.5;
   high_x *= 1.5;
   Plot plot(760, 320);
   plot.range_x(low_x, high_x, true);
-  plot.range_y(low_y / 1.5, roof * 1.3, true);
-  const double ridge = roof / slope;
-  std::vector<std::pair<double, double>> line;
-  if (low_x < ridge) line.emplace_back(low_x, std::max(low_y / 1.5, low_x * slope));
-  if (ridge > low_x && ridge < high_x) line.emplace_back(ridge, roof);
-  line.emplace_back(high_x, std::min(roof, high_x * slope));
-  if (line.size() == 1) line.emplace_back(low_x, roof);
-  plot.line(line, "default");
-  for (const Point& p : points)
-    plot.dot(p.intensity, p.gflops, "trial",
-             p.task->label + format_text(": %.4g GFLOP/s, %.3g FLOP a byte, %s", p.gflops, p.intensity,
-                                         time_text(p.task->best_us()).c_str()));
-  return "<h2>Roofline</h2><p>Each dot is a task at its best; hold the pointer over it. The line is what the fastest "
-         "of "
-         "them reach: " +
-         format_text("%.4g GFLOP/s, and %.4g GB/s of inputs and outputs.</p>", roof, slope) +
-         plot.svg("operations a byte of inputs and outputs", "GFLOP/s");
+  plot.range_y(low_y / 1.5, high_y * 1.3, true);
+  for (const auto& [gbs, kind] : {std::pair{peak.cache_gbs, "default"}, std::pair{peak.memory_gbs, "memory"}}) {
+    if (peak.gflops <= 0 || gbs <= 0) continue;
+    const double ridge = peak.gflops / gbs;
+    std::vector<std::pair<double, double>> line;
+    if (low_x < ridge) line.emplace_back(low_x, std::max(low_y / 1.5, low_x * gbs));
+    else line.emplace_back(low_x, peak.gflops);
+    if (ridge > low_x && ridge < high_x) line.emplace_back(ridge, peak.gflops);
+    line.emplace_back(high_x, std::min(peak.gflops, high_x * gbs));
+    plot.line(line, kind);
+  }
+  for (const Point& p : points) {
+    std::string title = p.task->label + format_text(": %.4g GFLOP/s, %.3g FLOP a byte, %s", p.gflops, p.intensity,
+                                                    time_text(p.task->best_us()).c_str());
+    if (p.task->peak.gflops > 0) title += format_text(", %.1f %% of peak", 100 * p.gflops / p.task->peak.gflops);
+    plot.dot(p.intensity, p.gflops, "trial", title);
+  }
+  std::string text = format_text(
+      "<h2>Roofline, %d thread%s</h2><p>Each dot is a task as the compiler takes it; hold the "
+      "pointer over it. ",
+      threads, threads == 1 ? "" : "s");
+  if (peak.gflops > 0)
+    text += format_text(
+        "The lines are what this machine was measured to do in the same runs: %.4g GFLOP/s of float32 "
+        "FMAs, %.4g GB/s read from L2 (dashed) and %.4g GB/s from behind it (dotted).</p>",
+        peak.gflops, peak.cache_gbs, peak.memory_gbs);
+  else text += "The records do not say what the machine can do at most.</p>";
+  return text + plot.svg("operations a byte of inputs and outputs", "GFLOP/s");
 }
 
 constexpr const char* kStyle = R"(
@@ -205,6 +224,7 @@ th:first-child, td:first-child, td.left { text-align: left; }
 svg { max-width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--ink); }
 .grid { stroke: var(--faint); } .best { fill: none; stroke: var(--a); stroke-width: 2; }
 .default { fill: none; stroke: var(--b); stroke-width: 1.5; stroke-dasharray: 5 4; }
+.memory { fill: none; stroke: var(--b); stroke-width: 1.5; stroke-dasharray: 1.5 4; }
 .trial { fill: var(--a); fill-opacity: .55; } .failed { fill: var(--bad); }
 details { margin: .4rem 0; } summary { cursor: pointer; } pre { overflow-x: auto; font-size: 12px; }
 )";
@@ -246,18 +266,19 @@ std::vector<TaskHistory> task_histories(const std::vector<TuningRecord>& records
       in_order.emplace_back();
     }
     in_order[at->second].push_back(&record);
-    if (record.trial >= 0 && !record.is_winner) tasks[at->second].trials.push_back(&record);
+    if (record.trial >= 0 && record.standing == RecordStanding::kTrial) tasks[at->second].trials.push_back(&record);
   }
   for (size_t t = 0; t < tasks.size(); ++t) {
     TaskHistory& task = tasks[t];
     task.taken = record_to_take(in_order[t]);
-    // The first trial of a task is the default schedule.
     std::stable_sort(task.trials.begin(), task.trials.end(),
                      [](const TuningRecord* a, const TuningRecord* b) { return a->trial < b->trial; });
-    if (task.trials.empty() || !task.trials.front()->ok()) continue;
-    task.default_us = task.trials.front()->time_us();
-    // Compared thoroughly the default stood: its trial and the comparison lie on scales of their own.
-    if (task.taken && task.taken->steps == task.trials.front()->steps) task.taken = task.trials.front();
+    if (task.taken) task.default_us = task.taken->default_us;
+    for (const TuningRecord* record : in_order[t]) {
+      if (task.default_us <= 0) task.default_us = record->default_us;
+      const RecordPeak& peak = task.taken ? task.taken->peak : record->peak;
+      if (task.peak.gflops <= 0) task.peak = peak;
+    }
   }
   std::stable_sort(tasks.begin(), tasks.end(), [](const TaskHistory& a, const TaskHistory& b) {
     return std::max(a.default_us, a.best_us()) > std::max(b.default_us, b.best_us());
@@ -278,7 +299,7 @@ std::string tuning_report_html(const std::string& title, const std::vector<Tunin
   for (const TuningRecord& record : records) {
     cpus.insert(record.origin.cpu);
     targets.insert(record.origin.target);
-    tools.insert(record.origin.tool);
+    tools.insert(record.origin.tool + " build " + record.origin.build);
     if (!record.date.empty()) dates.insert(record.date);
     if (record.ok()) ++valid;
     else ++failures[record.error.empty() ? "no times" : record.error];
@@ -301,24 +322,40 @@ std::string tuning_report_html(const std::string& title, const std::vector<Tunin
             "</td></tr>";
   page +=
       "</table><h2>Tasks</h2><div class=wide><table><tr><th>task<th>threads<th>trials<th>failed<th>default<th>taken"
-      "<th>gain<th>spread<th>GFLOP/s<th>GB/s</tr>";
+      "<th>gain<th>spread<th>GFLOP/s<th>of peak<th>GB/s<th>state</tr>";
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskHistory& task = tasks[t];
     const auto failed =
         std::count_if(task.trials.begin(), task.trials.end(), [](const TuningRecord* r) { return !r->ok(); });
     const double best = task.best_us();
-    page +=
-        format_text("<tr><td><a href=\"#t%zu\">%s</a><td>%d<td>%zu<td>%lld<td>%s<td>%s<td>%s<td>%s<td>%s<td>%s</tr>", t,
-                    escaped(task.label.substr(0, 200)).c_str(), task.key.threads, task.trials.size(),
-                    static_cast<long long>(failed), time_text(task.default_us).c_str(), time_text(best).c_str(),
-                    best > 0 && task.default_us > 0 ? format_text("%.3f", task.default_us / best).c_str() : "-",
-                    task.taken ? format_text("%.1f %%", task.taken->spread() * 50).c_str() : "-",
-                    best > 0 && task.flops > 0 ? format_text("%.4g", task.flops / best * 1e-3).c_str() : "-",
-                    best > 0 ? format_text("%.4g", task.bytes / best * 1e-3).c_str() : "-");
+    const double gflops = best > 0 ? task.flops / best * 1e-3 : 0;
+    const auto or_dash = [](bool known, const char* format, double value) {
+      return known ? format_text(format, value) : std::string("-");
+    };
+    page += format_text("<tr><td><a href=\"#t%zu\">%s</a><td>%d<td>%zu<td>%lld<td>%s<td>%s", t,
+                        escaped(task.label.substr(0, 200)).c_str(), task.key.threads, task.trials.size(),
+                        static_cast<long long>(failed), time_text(task.default_us).c_str(), time_text(best).c_str());
+    page += "<td>" + or_dash(task.gain() > 0, "%.3f", task.gain()) + "<td>" +
+            or_dash(task.taken != nullptr, "%.1f %%", task.taken ? task.taken->spread() * 50 : 0) + "<td>" +
+            or_dash(gflops > 0, "%.4g", gflops) + "<td>" +
+            or_dash(gflops > 0 && task.peak.gflops > 0, "%.0f %%",
+                    task.peak.gflops > 0 ? 100 * gflops / task.peak.gflops : 0) +
+            "<td>" + or_dash(best > 0, "%.4g", best > 0 ? task.bytes / best * 1e-3 : 0) + "<td class=left>" +
+            (task.is_confirmed() ? "confirmed"
+             : task.taken        ? "unconfirmed"
+                                 : "default") +
+            "</tr>";
   }
-  page += "</table></div>" + roofline(tasks) +
-          "<h2>Curves</h2><p>Dots are trials, red ones failed; the line is the best so far, the dashed one the "
-          "default.</p>";
+  page +=
+      "</table></div><p>Gains are the default's time to the taken schedule's, both of one comparison in turns. "
+      "Unconfirmed: the run ended before that comparison, and the trial beats the default by more than its own "
+      "spread.</p>";
+  std::set<int> threads;
+  for (const TaskHistory& task : tasks) threads.insert(task.key.threads);
+  for (const int n : threads) page += roofline(tasks, n);
+  page +=
+      "<h2>Curves</h2><p>Dots are trials, red ones failed; the line is the best so far, the dashed one the "
+      "default.</p>";
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskHistory& task = tasks[t];
     page += format_text("<h3 id=\"t%zu\">", t) + escaped(task.label) + "</h3>" + curve(task);

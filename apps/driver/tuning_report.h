@@ -14,13 +14,18 @@ struct TaskHistory {
   RecordOrigin origin;
   std::string label;
   std::vector<const TuningRecord*> trials;  ///< in the order of their numbers; failures too
-  const TuningRecord* taken = nullptr;      ///< what the compiler takes; null: nothing
-  double default_us = 0;                    ///< 0: unknown
+  const TuningRecord* taken = nullptr;      ///< what the compiler takes; null: the default
+  double default_us = 0;                    ///< beside what is taken, or of its own trial; 0: unknown
   double flops = 0;                         ///< Units: operations a call; 0: the workload cannot be read
   double bytes = 0;                         ///< Units: bytes of inputs and outputs
 
-  /// Units: microseconds; 0 when nothing was valid.
-  double best_us() const { return taken ? taken->time_us() : 0; }
+  /// Units: microseconds of what the compiler takes, on the scale of `default_us`; 0: unknown.
+  double best_us() const { return taken ? taken->time_us() : default_us; }
+  /// The default's time to the taken one's, both of one record; 0: unknown.
+  double gain() const { return taken ? taken->gain() : default_us > 0 ? 1 : 0; }
+  bool is_confirmed() const { return taken && taken->standing == RecordStanding::kWinner; }
+  /// What the machine could do in the run of the record; 0: unknown.
+  RecordPeak peak;
 };
 
 /// Records by task, those with the most time to gain first. The pointers live as long as `records`.

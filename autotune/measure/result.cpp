@@ -77,6 +77,9 @@ Json to_json(const TimingReport& r) {
               {"spread", r.spread},
               {"calls", r.calls},
               {"discarded", r.discarded},
+              {"peak_gflops", r.peak_gflops},
+              {"peak_cache_gbs", r.peak_cache_gbs},
+              {"peak_memory_gbs", r.peak_memory_gbs},
               {"yardstick_ratio", r.yardstick_ratio},
               {"disturbed", r.disturbed},
               {"dropped", r.dropped},
@@ -96,6 +99,9 @@ TimingReport timing_report_from_json(const Json& json) {
   take(json, "spread", r.spread);
   take(json, "calls", r.calls);
   take(json, "discarded", r.discarded);
+  take(json, "peak_gflops", r.peak_gflops);
+  take(json, "peak_cache_gbs", r.peak_cache_gbs);
+  take(json, "peak_memory_gbs", r.peak_memory_gbs);
   take(json, "yardstick_ratio", r.yardstick_ratio);
   take(json, "disturbed", r.disturbed);
   take(json, "dropped", r.dropped);

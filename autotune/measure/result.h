@@ -52,7 +52,9 @@ struct TimingReport {
   int64_t calls = 0;                 ///< calls in a window
   int64_t discarded = 0;             ///< windows that do not count, because the yardstick beside them was slow
   double min_us = 0, median_us = 0;
-  double spread = 0;           ///< half of the distance between the quartiles, as a part of the median
+  double spread = 0;       ///< half of the distance between the quartiles, as a part of the median
+  double peak_gflops = 0;  ///< the yardstick's best in this worker; 0: unknown
+  double peak_cache_gbs = 0, peak_memory_gbs = 0;  ///< read from L2 and from behind it
   double yardstick_ratio = 0;  ///< the yardstick's median here to its best in this worker; 1: an undisturbed machine
   bool disturbed = false;      ///< the yardstick was slow too often: take the time with care
   bool dropped = false;        ///< given up early: far slower than the incumbent

@@ -166,13 +166,13 @@ Result<int> MeasureSession::add_task(const MeasureTask& task) {
                                                 to_string(task.request.target) + " needs " + missing +
                                                 ", which this machine lacks; use a runner that has it"};
   const int id = state_->next_task++;
-  auto job = std::make_unique<MeasureJob>();
-  job->result.task = id;
-  job->is_reference = true;
-  job->candidate.steps = plain.steps();
-  job->candidate.use_guard = false;
+  auto trial = std::make_unique<MeasureTrial>();
+  trial->result.task = id;
+  trial->is_reference = true;
+  trial->candidate.steps = plain.steps();
+  trial->candidate.use_guard = false;
   state_->tasks.emplace(id, std::move(added));
-  state_->waiting.push_front(std::move(job));
+  state_->waiting.push_front(std::move(trial));
   state_->wake();
   return id;
 }
@@ -181,14 +181,14 @@ void MeasureSession::remove_task(int task) {
   const std::lock_guard lock(state_->mutex);
   state_->tasks.erase(task);
   for (auto* queue : {&state_->waiting, &state_->built}) {
-    std::deque<std::unique_ptr<MeasureJob>> kept;
-    for (auto& job : *queue) {
-      if (job->result.task != task) {
-        kept.push_back(std::move(job));
+    std::deque<std::unique_ptr<MeasureTrial>> kept;
+    for (auto& trial : *queue) {
+      if (trial->result.task != task) {
+        kept.push_back(std::move(trial));
         continue;
       }
-      job->fail(MeasureFailure::kCancelled, "the task was removed");
-      state_->complete(std::move(job));
+      trial->fail(MeasureFailure::kCancelled, "the task was removed");
+      state_->complete(std::move(trial));
     }
     *queue = std::move(kept);
   }
@@ -203,20 +203,20 @@ void MeasureSession::remove_task(int task) {
 
 int64_t MeasureSession::submit(int task, MeasureCandidate candidate) {
   const std::lock_guard lock(state_->mutex);
-  auto job = std::make_unique<MeasureJob>();
-  const int64_t id = job->result.id = state_->next_id++;
-  job->result.task = task;
-  job->candidate = std::move(candidate);
+  auto trial = std::make_unique<MeasureTrial>();
+  const int64_t id = trial->result.id = state_->next_id++;
+  trial->result.task = task;
+  trial->candidate = std::move(candidate);
   ++state_->counts.submitted;
   ++state_->unfinished;
   if (!state_->broken.empty()) {
-    job->fail(MeasureFailure::kWorkerLost, state_->broken);
-    state_->complete(std::move(job));
+    trial->fail(MeasureFailure::kWorkerLost, state_->broken);
+    state_->complete(std::move(trial));
   } else if (state_->tasks.count(task) == 0) {
-    job->fail(MeasureFailure::kTaskFailed, "task: expected one of the session, got another number");
-    state_->complete(std::move(job));
+    trial->fail(MeasureFailure::kTaskFailed, "task: expected one of the session, got another number");
+    state_->complete(std::move(trial));
   } else {
-    state_->waiting.push_back(std::move(job));
+    state_->waiting.push_back(std::move(trial));
     state_->wake();
   }
   return id;
@@ -242,14 +242,14 @@ std::optional<MeasureResult> MeasureSession::wait(double seconds) {
 void MeasureSession::cancel() {
   const std::lock_guard lock(state_->mutex);
   for (auto* queue : {&state_->waiting, &state_->built}) {
-    std::deque<std::unique_ptr<MeasureJob>> kept;
-    for (auto& job : *queue) {
-      if (job->is_reference) {
-        kept.push_back(std::move(job));
+    std::deque<std::unique_ptr<MeasureTrial>> kept;
+    for (auto& trial : *queue) {
+      if (trial->is_reference) {
+        kept.push_back(std::move(trial));
         continue;
       }
-      job->fail(MeasureFailure::kCancelled, "cancelled");
-      state_->complete(std::move(job));
+      trial->fail(MeasureFailure::kCancelled, "cancelled");
+      state_->complete(std::move(trial));
     }
     *queue = std::move(kept);
   }

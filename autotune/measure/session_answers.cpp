@@ -69,41 +69,42 @@ void MeasureSession::State::take_answer(WorkerSlot& slot, RequestKind kind, cons
     }
     case RequestKind::kDrop: return;
     case RequestKind::kTask:
-      if (!ok && slot.job) slot.job->fail(failure_of(answer, MeasureFailure::kTaskFailed), message_of(answer));
+      if (!ok && slot.trial) slot.trial->fail(failure_of(answer, MeasureFailure::kTaskFailed), message_of(answer));
       return;
     case RequestKind::kBuild: finish_build(slot, answer); return;
     case RequestKind::kLoadReference:
-      if (!ok) slot.kernels.erase(session_kernel_name(slot.job->result.task, "reference"));
-      if (!ok) slot.job->fail(MeasureFailure::kTaskFailed, "reference: " + message_of(answer));
+      if (!ok) slot.kernels.erase(session_kernel_name(slot.trial->result.task, "reference"));
+      if (!ok) slot.trial->fail(MeasureFailure::kTaskFailed, "reference: " + message_of(answer));
       return;
     case RequestKind::kReference:
       if (!ok) {
-        slot.job->fail(MeasureFailure::kTaskFailed, std::string("reference: ") +
-                                                        to_string(failure_of(answer, MeasureFailure::kTaskFailed)) +
-                                                        ": " + message_of(answer));
-      } else if (slot.job->is_reference) {
+        slot.trial->fail(MeasureFailure::kTaskFailed, std::string("reference: ") +
+                                                          to_string(failure_of(answer, MeasureFailure::kTaskFailed)) +
+                                                          ": " + message_of(answer));
+      } else if (slot.trial->is_reference) {
         const auto note = answer.find("note");
-        if (note != answer.end() && note->is_string()) slot.job->result.message = note->get<std::string>();
+        if (note != answer.end() && note->is_string()) slot.trial->result.message = note->get<std::string>();
       }
-      if (slot.job->is_reference) finish_run(slot);
+      if (slot.trial->is_reference) finish_run(slot);
       return;
     case RequestKind::kLoadIncumbent:
     case RequestKind::kCheckIncumbent:
       // An incumbent that was right before and is not now: the candidate is not to blame, but cannot be compared.
       if (!ok)
-        slot.job->fail(MeasureFailure::kWorkerLost, "the incumbent could not be loaded again: " + message_of(answer));
+        slot.trial->fail(MeasureFailure::kWorkerLost, "the incumbent could not be loaded again: " + message_of(answer));
       return;
     case RequestKind::kLoad:
     case RequestKind::kCheck:
-      if (!ok) slot.job->fail(failure_of(answer, MeasureFailure::kBadAnswer), message_of(answer), signal_of(answer));
+      if (!ok) slot.trial->fail(failure_of(answer, MeasureFailure::kBadAnswer), message_of(answer), signal_of(answer));
       return;
     case RequestKind::kMeasure: {
       const auto timing = answer.find("timing");
-      if (!ok) slot.job->fail(failure_of(answer, MeasureFailure::kBadAnswer), message_of(answer), signal_of(answer));
-      else if (timing == answer.end()) slot.job->fail(MeasureFailure::kBadAnswer, "the worker's answer has no timing");
-      else slot.job->result.timing = timing_report_from_json(*timing);
-      if (!slot.job->is_failed() && !(slot.job->result.timing.median_us > 0))
-        slot.job->fail(MeasureFailure::kBadAnswer, "the worker's answer has no time");
+      if (!ok) slot.trial->fail(failure_of(answer, MeasureFailure::kBadAnswer), message_of(answer), signal_of(answer));
+      else if (timing == answer.end())
+        slot.trial->fail(MeasureFailure::kBadAnswer, "the worker's answer has no timing");
+      else slot.trial->result.timing = timing_report_from_json(*timing);
+      if (!slot.trial->is_failed() && !(slot.trial->result.timing.median_us > 0))
+        slot.trial->fail(MeasureFailure::kBadAnswer, "the worker's answer has no time");
       finish_run(slot);
       return;
     }
@@ -111,106 +112,108 @@ void MeasureSession::State::take_answer(WorkerSlot& slot, RequestKind kind, cons
 }
 
 void MeasureSession::State::finish_build(WorkerSlot& slot, const Json& answer) {
-  std::unique_ptr<MeasureJob> job = std::move(slot.job);
+  std::unique_ptr<MeasureTrial> trial = std::move(slot.trial);
   slot.deadline = SessionClock::time_point::max();
-  const double ms = std::chrono::duration<double, std::milli>(SessionClock::now() - job->started).count();
-  job->result.build_wall_ms += ms;
+  const double ms = std::chrono::duration<double, std::milli>(SessionClock::now() - trial->started).count();
+  trial->result.build_wall_ms += ms;
   counts.build_busy_ms += ms;
   if (const auto report = answer.find("report"); report != answer.end())
-    job->result.build = build_report_from_json(*report);
+    trial->result.build = build_report_from_json(*report);
   if (!is_ok(answer))
-    job->fail(failure_of(answer, MeasureFailure::kBuildFailed), message_of(answer), signal_of(answer));
-  else if (const auto kernel = answer.find("kernel"); kernel != answer.end()) job->kernel = *kernel;
-  else job->fail(MeasureFailure::kBadAnswer, "the builder's answer has no kernel");
+    trial->fail(failure_of(answer, MeasureFailure::kBuildFailed), message_of(answer), signal_of(answer));
+  else if (const auto kernel = answer.find("kernel"); kernel != answer.end()) trial->kernel = *kernel;
+  else trial->fail(MeasureFailure::kBadAnswer, "the builder's answer has no kernel");
   // What a compiler leaks in thousands of builds goes with its process.
   if (options.limits.builds_of_worker > 0 && slot.builds >= options.limits.builds_of_worker && slot.awaited.empty())
     slot.process.reset(), slot.is_ready = false;
-  const auto task = tasks.find(job->result.task);
-  if (task == tasks.end()) job->fail(MeasureFailure::kCancelled, "the task was removed");
-  if (job->is_failed()) {
-    complete(std::move(job));
+  const auto task = tasks.find(trial->result.task);
+  if (task == tasks.end()) trial->fail(MeasureFailure::kCancelled, "the task was removed");
+  if (trial->is_failed()) {
+    complete(std::move(trial));
     return;
   }
-  if (options.reuse_equal_code && !job->is_reference && !job->candidate.thorough && !job->candidate.make_incumbent) {
-    const auto known = task->second.by_code.find(job->result.build.code_sha256);
+  if (options.reuse_equal_code && !trial->is_reference && !trial->candidate.thorough &&
+      !trial->candidate.make_incumbent) {
+    const auto known = task->second.by_code.find(trial->result.build.code_sha256);
     if (known != task->second.by_code.end()) {
       MeasureResult copy = known->second;
       copy.same_code_as = copy.same_code_as >= 0 ? copy.same_code_as : copy.id;
-      copy.id = job->result.id;
-      copy.build = job->result.build;
-      copy.build_wall_ms = job->result.build_wall_ms;
+      copy.id = trial->result.id;
+      copy.build = trial->result.build;
+      copy.build_wall_ms = trial->result.build_wall_ms;
       copy.run_wall_ms = 0;
-      job->result = std::move(copy);
-      complete(std::move(job));
+      trial->result = std::move(copy);
+      complete(std::move(trial));
       return;
     }
   }
-  if (job->is_reference) built.push_front(std::move(job));
-  else built.push_back(std::move(job));
+  if (trial->is_reference) built.push_front(std::move(trial));
+  else built.push_back(std::move(trial));
 }
 
 void MeasureSession::State::finish_run(WorkerSlot& slot) {
-  MeasureJob& job = *slot.job;
+  MeasureTrial& trial = *slot.trial;
   slot.deadline = SessionClock::time_point::max();
-  const double ms = std::chrono::duration<double, std::milli>(SessionClock::now() - job.started).count();
-  job.result.run_wall_ms += ms;
+  const double ms = std::chrono::duration<double, std::milli>(SessionClock::now() - trial.started).count();
+  trial.result.run_wall_ms += ms;
   counts.run_busy_ms += ms;
-  const auto it = tasks.find(job.result.task);
-  if (job.is_reference) {
-    reference_done(job);
-    if (!job.is_failed() && it != tasks.end()) slot.kernels.insert(session_kernel_name(job.result.task, "reference"));
-    slot.job.reset();
+  const auto it = tasks.find(trial.result.task);
+  if (trial.is_reference) {
+    reference_done(trial);
+    if (!trial.is_failed() && it != tasks.end())
+      slot.kernels.insert(session_kernel_name(trial.result.task, "reference"));
+    slot.trial.reset();
     return;
   }
-  if (it == tasks.end()) job.fail(MeasureFailure::kCancelled, "the task was removed");
-  if (job.result.failure == MeasureFailure::kWorkerLost && job.result.attempts < kMostAttempts) {
+  if (it == tasks.end()) trial.fail(MeasureFailure::kCancelled, "the task was removed");
+  if (trial.result.failure == MeasureFailure::kWorkerLost && trial.result.attempts < kMostAttempts) {
     // The incumbent could not be had: without it then.
-    forget_incumbent(job.result.task);
-    try_again(slot, std::move(slot.job));
+    forget_incumbent(trial.result.task);
+    try_again(slot, std::move(slot.trial));
     return;
   }
-  if (!job.is_failed()) {
-    const TimingReport& timing = job.result.timing;
-    job.result.cost_us =
-        timing.ratio > 0 && job.incumbent_cost_us > 0 ? timing.ratio * job.incumbent_cost_us : timing.median_us;
-    update_incumbent(slot, job);
+  if (!trial.is_failed()) {
+    const TimingReport& timing = trial.result.timing;
+    trial.result.cost_us =
+        timing.ratio > 0 && trial.incumbent_cost_us > 0 ? timing.ratio * trial.incumbent_cost_us : timing.median_us;
+    update_incumbent(slot, trial);
   }
-  const std::string name = "c" + std::to_string(job.result.id);
+  const std::string name = "c" + std::to_string(trial.result.id);
   if (slot.process && it != tasks.end() && it->second.incumbent_kernel.name != name)
     request(slot, RequestKind::kDrop,
-            Json{{"op", "drop"}, {"task", session_task_name(job.result.task)}, {"kernel", name}});
-  complete(std::move(slot.job));
+            Json{{"op", "drop"}, {"task", session_task_name(trial.result.task)}, {"kernel", name}});
+  complete(std::move(slot.trial));
 }
 
-void MeasureSession::State::update_incumbent(WorkerSlot& slot, MeasureJob& job) {
-  SessionTask& task = tasks.at(job.result.task);
+void MeasureSession::State::update_incumbent(WorkerSlot& slot, MeasureTrial& trial) {
+  SessionTask& task = tasks.at(trial.result.task);
   const bool is_first = task.incumbent.id < 0;
-  const bool is_better = job.result.cost_us < task.incumbent.cost_us && job.result.timing.ratio_high < 1 &&
-                         job.result.incumbent == task.incumbent.id && !job.result.timing.disturbed;
-  if (!is_first && !is_better && !job.candidate.make_incumbent) return;
+  const bool is_better = trial.result.cost_us < task.incumbent.cost_us && trial.result.timing.ratio_high < 1 &&
+                         trial.result.incumbent == task.incumbent.id && !trial.result.timing.disturbed;
+  if (!is_first && !is_better && !trial.candidate.make_incumbent) return;
   const std::string before = task.incumbent_kernel.name;
-  task.incumbent = {job.result.id, job.result.cost_us};
-  task.incumbent_kernel = {"c" + std::to_string(job.result.id), job.code, job.kernel};
-  slot.kernels.insert(session_kernel_name(job.result.task, task.incumbent_kernel.name));
+  task.incumbent = {trial.result.id, trial.result.cost_us};
+  task.incumbent_kernel = {"c" + std::to_string(trial.result.id), trial.code, trial.kernel};
+  slot.kernels.insert(session_kernel_name(trial.result.task, task.incumbent_kernel.name));
   if (before.empty()) return;
   // Behind what uses it, if a runner is busy with that.
   for (auto& other : slots)
-    if (other->process && other->kernels.erase(session_kernel_name(job.result.task, before)) != 0)
+    if (other->process && other->kernels.erase(session_kernel_name(trial.result.task, before)) != 0)
       request(*other, RequestKind::kDrop,
-              Json{{"op", "drop"}, {"task", session_task_name(job.result.task)}, {"kernel", before}});
+              Json{{"op", "drop"}, {"task", session_task_name(trial.result.task)}, {"kernel", before}});
 }
 
-void MeasureSession::State::reference_done(MeasureJob& job) {
-  const auto it = tasks.find(job.result.task);
+void MeasureSession::State::reference_done(MeasureTrial& trial) {
+  const auto it = tasks.find(trial.result.task);
   if (it == tasks.end()) return;
   SessionTask& task = it->second;
-  task.note = job.result.message;
-  if (job.is_failed()) {
+  task.note = trial.result.message;
+  if (trial.is_failed()) {
     task.reference = SessionTask::Reference::kFailed;
     return;
   }
   task.reference = SessionTask::Reference::kReady;
-  task.reference_kernel = {"reference", job.code, job.kernel};
+  task.reference_kernel = {"reference", trial.code, trial.kernel};
 }
 
 void MeasureSession::State::forget_incumbent(int task) {
@@ -220,12 +223,12 @@ void MeasureSession::State::forget_incumbent(int task) {
   it->second.incumbent = {};
 }
 
-void MeasureSession::State::try_again(const WorkerSlot& slot, std::unique_ptr<MeasureJob> job) {
-  ++job->result.attempts;
-  job->result.failure = MeasureFailure::kNone;
-  job->result.signal = 0;
-  job->result.message.clear();
-  (slot.is_builder ? waiting : built).push_front(std::move(job));
+void MeasureSession::State::try_again(const WorkerSlot& slot, std::unique_ptr<MeasureTrial> trial) {
+  ++trial->result.attempts;
+  trial->result.failure = MeasureFailure::kNone;
+  trial->result.signal = 0;
+  trial->result.message.clear();
+  (slot.is_builder ? waiting : built).push_front(std::move(trial));
 }
 
 void MeasureSession::State::worker_ended(WorkerSlot& slot, bool by_deadline) {
@@ -241,49 +244,50 @@ void MeasureSession::State::worker_ended(WorkerSlot& slot, bool by_deadline) {
                   : WIFSIGNALED(status) ? std::string("it died: ") + strsignal(WTERMSIG(status))
                                         : std::string();
   if (!tail.empty()) slot.last_end += "; it wrote: " + tail;
-  if (!slot.job) return;
-  std::unique_ptr<MeasureJob> job = std::move(slot.job);
-  const double ms = std::chrono::duration<double, std::milli>(SessionClock::now() - job->started).count();
-  (slot.is_builder ? job->result.build_wall_ms : job->result.run_wall_ms) += ms;
+  if (!slot.trial) return;
+  std::unique_ptr<MeasureTrial> trial = std::move(slot.trial);
+  const double ms = std::chrono::duration<double, std::milli>(SessionClock::now() - trial->started).count();
+  (slot.is_builder ? trial->result.build_wall_ms : trial->result.run_wall_ms) += ms;
   (slot.is_builder ? counts.build_busy_ms : counts.run_busy_ms) += ms;
   const auto explained = [&](const std::string& text) { return tail.empty() ? text : text + "; it wrote: " + tail; };
-  if (!job->is_failed()) {
+  if (!trial->is_failed()) {
     if (by_deadline) {
-      job->fail(slot.is_builder ? MeasureFailure::kBuildTimeout : MeasureFailure::kRunTimeout,
-                "the worker did not answer in time and was killed");
+      trial->fail(slot.is_builder ? MeasureFailure::kBuildTimeout : MeasureFailure::kRunTimeout,
+                  "the worker did not answer in time and was killed");
     } else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGTERM) {
-      job->fail(slot.is_builder ? MeasureFailure::kBuildCrashed : MeasureFailure::kCrashed,
-                explained(std::string("died: ") + strsignal(WTERMSIG(status))), WTERMSIG(status));
+      trial->fail(slot.is_builder ? MeasureFailure::kBuildCrashed : MeasureFailure::kCrashed,
+                  explained(std::string("died: ") + strsignal(WTERMSIG(status))), WTERMSIG(status));
     } else if (WIFEXITED(status) && WEXITSTATUS(status) == kWorkerMemoryExit) {
-      job->fail(MeasureFailure::kOutOfMemory, explained("the worker's memory limit is reached"));
+      trial->fail(MeasureFailure::kOutOfMemory, explained("the worker's memory limit is reached"));
     } else {
-      job->fail(MeasureFailure::kWorkerLost,
-                explained(WIFSIGNALED(status) ? "the worker was killed from outside"
-                                              : "the worker ended with code " + std::to_string(WEXITSTATUS(status))));
+      trial->fail(MeasureFailure::kWorkerLost,
+                  explained(WIFSIGNALED(status) ? "the worker was killed from outside"
+                                                : "the worker ended with code " + std::to_string(WEXITSTATUS(status))));
     }
   }
   // Candidates do not pay for faults of what ran before them.
   const bool is_incumbents = at == RequestKind::kLoadIncumbent || at == RequestKind::kCheckIncumbent;
   const bool is_others =
-      is_incumbents || (!job->is_reference && (at == RequestKind::kLoadReference || at == RequestKind::kReference));
-  const auto task = tasks.find(job->result.task);
-  if (is_incumbents) forget_incumbent(job->result.task);
-  const bool again = job->result.failure == MeasureFailure::kWorkerLost ||
-                     job->result.failure == MeasureFailure::kBadAnswer || is_others;
-  if (again && job->result.attempts < kMostAttempts && task != tasks.end() && !stopping) {
-    try_again(slot, std::move(job));
+      is_incumbents || (!trial->is_reference && (at == RequestKind::kLoadReference || at == RequestKind::kReference));
+  const auto task = tasks.find(trial->result.task);
+  if (is_incumbents) forget_incumbent(trial->result.task);
+  const bool again = trial->result.failure == MeasureFailure::kWorkerLost ||
+                     trial->result.failure == MeasureFailure::kBadAnswer || is_others;
+  if (again && trial->result.attempts < kMostAttempts && task != tasks.end() && !stopping) {
+    try_again(slot, std::move(trial));
     return;
   }
-  complete(std::move(job));
+  complete(std::move(trial));
 }
 
-void MeasureSession::State::complete(std::unique_ptr<MeasureJob> job) {
-  if (job->is_reference) {
-    job->result.message = std::string("reference: ") + to_string(job->result.failure) + ": " + job->result.message;
-    reference_done(*job);
+void MeasureSession::State::complete(std::unique_ptr<MeasureTrial> trial) {
+  if (trial->is_reference) {
+    trial->result.message =
+        std::string("reference: ") + to_string(trial->result.failure) + ": " + trial->result.message;
+    reference_done(*trial);
     return;
   }
-  MeasureResult& result = job->result;
+  MeasureResult& result = trial->result;
   ++counts.finished;
   counts.valid += result.valid();
   ++counts.failures[static_cast<size_t>(result.failure)];
@@ -306,16 +310,16 @@ void MeasureSession::State::break_down(const std::string& id, const std::string&
   broken_id = id;
   broken = why;
   for (auto& slot : slots) {
-    if (slot->job) waiting.push_back(std::move(slot->job));
+    if (slot->trial) waiting.push_back(std::move(slot->trial));
     slot->process.reset();
     slot->is_ready = false;
   }
   for (auto* queue : {&waiting, &built})
     while (!queue->empty()) {
-      std::unique_ptr<MeasureJob> job = std::move(queue->front());
+      std::unique_ptr<MeasureTrial> trial = std::move(queue->front());
       queue->pop_front();
-      job->fail(MeasureFailure::kWorkerLost, why);
-      complete(std::move(job));
+      trial->fail(MeasureFailure::kWorkerLost, why);
+      complete(std::move(trial));
     }
   changed.notify_all();
 }

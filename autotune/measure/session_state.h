@@ -1,4 +1,4 @@
-/// The inside of a session: jobs, workers and the thread between them.
+/// The inside of a session: trials, workers and the thread between them.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ inline std::string session_kernel_name(int task, const std::string& name) {
 }
 
 /// A candidate on its way, or the reference of a task.
-struct MeasureJob {
+struct MeasureTrial {
   MeasureResult result;
   MeasureCandidate candidate;
   bool is_reference = false;
@@ -80,7 +80,7 @@ struct WorkerSlot {
     RequestKind kind = RequestKind::kHello;
   };
   std::deque<Awaited> awaited;
-  std::unique_ptr<MeasureJob> job;
+  std::unique_ptr<MeasureTrial> trial;
   SessionClock::time_point deadline = SessionClock::time_point::max();
   int failed_starts = 0;
   int64_t builds = 0;
@@ -98,11 +98,11 @@ struct MeasureSession::State {
   void start_worker(WorkerSlot& slot);
   std::vector<std::string> command_of(const WorkerSlot& slot) const;
 
-  // Jobs (session_jobs.cpp). All with the mutex held.
+  // Trials (session_trials.cpp). All with the mutex held.
   void schedule();
   bool may_overlap(int threads) const;
-  void start_build(WorkerSlot& slot, std::unique_ptr<MeasureJob> job);
-  void start_run(WorkerSlot& slot, std::unique_ptr<MeasureJob> job);
+  void start_build(WorkerSlot& slot, std::unique_ptr<MeasureTrial> trial);
+  void start_run(WorkerSlot& slot, std::unique_ptr<MeasureTrial> trial);
   void request(WorkerSlot& slot, RequestKind kind, Json json);
   void give_task(WorkerSlot& slot, int task);
   void put_code(const WorkerSlot& slot, Json& json, const std::shared_ptr<SharedMemory>& code) const;
@@ -112,10 +112,10 @@ struct MeasureSession::State {
   void finish_run(WorkerSlot& slot);
   void worker_ended(WorkerSlot& slot, bool by_deadline);
   void forget_incumbent(int task);
-  void try_again(const WorkerSlot& slot, std::unique_ptr<MeasureJob> job);
-  void reference_done(MeasureJob& job);
-  void update_incumbent(WorkerSlot& slot, MeasureJob& job);
-  void complete(std::unique_ptr<MeasureJob> job);
+  void try_again(const WorkerSlot& slot, std::unique_ptr<MeasureTrial> trial);
+  void reference_done(MeasureTrial& trial);
+  void update_incumbent(WorkerSlot& slot, MeasureTrial& trial);
+  void complete(std::unique_ptr<MeasureTrial> trial);
   void break_down(const std::string& id, const std::string& why);
   void take_ready_made();
 
@@ -127,7 +127,7 @@ struct MeasureSession::State {
   std::map<int, SessionTask> tasks;
   int next_task = 0;
   int64_t next_id = 0, next_request = 0;
-  std::deque<std::unique_ptr<MeasureJob>> waiting, built;
+  std::deque<std::unique_ptr<MeasureTrial>> waiting, built;
   std::deque<MeasureResult> results;
   int64_t unfinished = 0;  ///< candidates without a result
   SessionCounts counts;

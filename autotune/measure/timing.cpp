@@ -118,6 +118,10 @@ TimingReport time_candidate(TimedKernel& candidate, TimedKernel* incumbent, cons
   report.min_us = sorted.front();
   report.median_us = quantile(sorted, 0.5);
   report.spread = (quantile(sorted, 0.75) - quantile(sorted, 0.25)) / 2 / report.median_us;
+  const MachinePeak peak = yardstick.peak();
+  report.peak_gflops = peak.gflops;
+  report.peak_cache_gbs = peak.cache_gbs;
+  report.peak_memory_gbs = peak.memory_gbs;
   report.yardstick_ratio = median_interval(report.yardstick_us).median / yardstick.best_us();
   if (incumbent) {
     const MedianInterval i = median_interval(std::move(ratios));

@@ -68,19 +68,29 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<st
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   std::unique_ptr<WorkerProcess> worker(new WorkerProcess(answer_limit));
+  // The child inherits where this thread may run, so that its very first threads already stand where they belong.
+  cpu_set_t before;
+  const bool pinned = !cpus.empty() && sched_getaffinity(0, sizeof before, &before) == 0;
+  if (pinned) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int cpu : cpus) CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0) {
+      const int reason = errno;
+      posix_spawn_file_actions_destroy(&actions);
+      posix_spawnattr_destroy(&attributes);
+      worker->is_finished_ = true;
+      return fail(reason);
+    }
+  }
   const int failed = posix_spawnp(&worker->pid_, words[0], &actions, &attributes, words.data(), environ);
+  if (pinned) sched_setaffinity(0, sizeof before, &before);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (failed != 0) {
     worker->pid_ = -1;
     worker->is_finished_ = true;
     return fail(failed);
-  }
-  if (!cpus.empty()) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int cpu : cpus) CPU_SET(cpu, &set);
-    sched_setaffinity(worker->pid_, sizeof set, &set);
   }
   worker->in_ = std::exchange(in.write_end, -1);
   worker->out_ = std::exchange(out.read_end, -1);

@@ -18,6 +18,8 @@ constexpr int kPoints = 6;
 constexpr int64_t kPointSteps = 5'000'000;
 /// What copies of cold constants may take at most.
 constexpr int64_t kColdLimit = int64_t{512} << 20;
+/// The same for a kernel with other constants than floats, whose copies are made for it alone.
+constexpr int64_t kOwnColdLimit = int64_t{128} << 20;
 /// Bytes that stand where no value was written: NaN in every float format.
 constexpr int kPoison = 0xFF;
 
@@ -279,19 +281,21 @@ void RunnerTask::prepare_timing(Kernel& kernel) {
       std::memset(timing_outputs_.back().data(), 0, static_cast<size_t>(timing_outputs_.back().size()));
     }
   }
-  // Cold float constants lie in an arena that all kernels of the task share: where the values come from matters, not
-  // what they are.
-  int64_t cold_step = 0;
-  std::vector<int64_t> offsets(inputs_.size(), -1);
-  for (size_t k = 0; k < inputs_.size() && task_.cold_bytes > 0; ++k)
-    if (inputs_[k].is_constant && inputs_[k].dtype == kFloat32) {
-      offsets[k] = cold_step;
-      cold_step += (description.buffer_bytes[k] + 63) / 64 * 64;
-    }
+  // Cold constants are met in copies that take turns. Those of float32 lie in an arena that all kernels of the task
+  // share: where the values come from matters, not what they are. Of other types they do matter, to indices above all,
+  // so each kernel has copies of its own, in its layout.
+  int64_t cold_step = 0, own_step = 0;
+  std::vector<int64_t> offsets(inputs_.size(), -1), own_offsets(inputs_.size(), -1);
+  for (size_t k = 0; k < inputs_.size() && task_.cold_bytes > 0; ++k) {
+    if (!inputs_[k].is_constant) continue;
+    const bool shared = inputs_[k].dtype == kFloat32;
+    (shared ? offsets : own_offsets)[k] = shared ? cold_step : own_step;
+    (shared ? cold_step : own_step) += (description.buffer_bytes[k] + 63) / 64 * 64;
+  }
   int64_t copies = 1;
-  if (cold_step > 0) {
-    const int64_t total = std::max(cold_step, std::min(task_.cold_bytes, kColdLimit));
-    copies = std::max<int64_t>(1, total / cold_step);
+  if (cold_step + own_step > 0) {
+    copies = std::max<int64_t>(1, std::min(task_.cold_bytes, kColdLimit) / (cold_step + own_step));
+    if (own_step > 0) copies = std::min(copies, std::max<int64_t>(1, kOwnColdLimit / own_step));
     if (cold_.size() < copies * cold_step) {
       // Other kernels' argument lists point into the old arena; they are made again when needed.
       for (auto& [name, other] : kernels_)
@@ -307,13 +311,24 @@ void RunnerTask::prepare_timing(Kernel& kernel) {
       for (int64_t at = 0; at < cold_.size() / 4; ++at) values[at] = block[at % 1024];
     }
   }
+  uint8_t* own = nullptr;
+  if (own_step > 0) {
+    kernel.memory.emplace_back(copies * own_step);
+    own = static_cast<uint8_t*>(kernel.memory.back().data());
+    for (size_t k = 0; k < inputs_.size(); ++k)
+      if (own_offsets[k] >= 0)
+        pack(set.inputs[k].data(), inputs_[k].shape, inputs_[k].dtype, description.input_layouts[k],
+             own + own_offsets[k]);
+    for (int64_t copy = 1; copy < copies; ++copy)
+      std::memcpy(own + copy * own_step, own, static_cast<size_t>(own_step));
+  }
   std::vector<void*> arguments;
   for (size_t k = 0; k < description.buffer_bytes.size(); ++k) {
     if (k < inputs_.size() && !inputs_[k].is_constant) {
       arguments.push_back(timing_inputs_[k].data());
     } else if (k >= inputs_.size() && k < inputs_.size() + outputs_.size()) {
       arguments.push_back(timing_outputs_[k - inputs_.size()].data());
-    } else if (k < inputs_.size() && offsets[k] >= 0) {
+    } else if (k < inputs_.size() && (offsets[k] >= 0 || own_offsets[k] >= 0)) {
       arguments.push_back(nullptr);  // set below
     } else {
       kernel.memory.emplace_back(std::max<int64_t>(1, description.buffer_bytes[k]));
@@ -326,8 +341,10 @@ void RunnerTask::prepare_timing(Kernel& kernel) {
   }
   std::vector<std::vector<void*>> argument_sets;
   for (int64_t copy = 0; copy < copies; ++copy) {
-    for (size_t k = 0; k < inputs_.size(); ++k)
+    for (size_t k = 0; k < inputs_.size(); ++k) {
       if (offsets[k] >= 0) arguments[k] = static_cast<uint8_t*>(cold_.data()) + copy * cold_step + offsets[k];
+      if (own_offsets[k] >= 0) arguments[k] = own + copy * own_step + own_offsets[k];
+    }
     argument_sets.push_back(arguments);
   }
   kernel.timed = std::make_unique<TimedKernel>(kernel.loaded, std::move(argument_sets));
@@ -345,7 +362,7 @@ TimingReport RunnerTask::measure(const std::string& name, const std::string& inc
     prepare_timing(kernel);
   }
   TS_CHECK(kernel.timed && (!other || other->timed)) << "a kernel without argument lists";
-  if (!yardstick_) yardstick_ = std::make_unique<MeasureYardstick>(task_.request.target.vector_bits, *pool_);
+  if (!yardstick_) yardstick_ = std::make_unique<MeasureYardstick>(task_.request.target, *pool_);
   try {
     return time_candidate(*kernel.timed, other ? other->timed.get() : nullptr, context_, *yardstick_, options,
                           to_the_cap);

@@ -1,26 +1,38 @@
 /// Work that always takes the same number of cycles, to see what a machine does beside a measurement.
 #pragma once
 
+#include <optional>
+
+#include "runtime/base/target.h"
 #include "runtime/thread_pool.h"
 
 namespace tensmith {
+
+/// What the threads of a pool can do together at most; 0: unknown.
+struct MachinePeak {
+  double gflops = 0;                     ///< Units: GFLOP/s, float32
+  double cache_gbs = 0, memory_gbs = 0;  ///< Units: GB/s read from L2 and from behind it
+};
 
 /// A short loop of independent vector FMAs, on every thread of a pool. What else runs on the machine, and a clock that
 /// falls, show in its time. Threads: one at a time.
 class MeasureYardstick {
  public:
   /// Finds how many turns fill about 50 microseconds, and the best time on a first look.
-  MeasureYardstick(int vector_bits, ThreadPool& pool);
+  MeasureYardstick(const Target& target, ThreadPool& pool);
   /// Units: microseconds that the work takes now.
   double window_us();
   /// Units: microseconds; the best so far.
   double best_us() const { return best_us_; }
+  /// By the best window so far, and by sweeps through memory at the first call. Cost: some ten milliseconds then.
+  MachinePeak peak();
 
  private:
   ThreadPool& pool_;
-  bool wide_;
+  const Target target_;
   int64_t turns_ = 1;
   double best_us_ = 0;
+  std::optional<MachinePeak> peak_;
 };
 
 }  // namespace tensmith

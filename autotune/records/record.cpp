@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "autotune/records/build_id.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/sha256.h"
 
@@ -14,6 +17,7 @@ namespace {
 
 constexpr std::string_view kHead = "{\"check\":\"", kBody = "\",\"record\":";
 constexpr size_t kCheckDigits = 16;
+constexpr const char* kStandings[] = {"trial", "compared", "winner"};
 
 std::vector<double> sorted(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -56,23 +60,44 @@ class Reader {
     const Json* item = find(name, &Json::is_number_integer);
     return item ? item->get<int64_t>() : 0;
   }
+  bool flag(const char* name) {
+    const Json* item = find(name, &Json::is_boolean);
+    return item && item->get<bool>();
+  }
+  /// A finite number from 0 on.
+  double amount(const char* name) {
+    const Json* item = find(name, &Json::is_number);
+    const double value = item ? item->get<double>() : 0;
+    if (!(value >= 0) || !std::isfinite(value)) spoil(name);
+    return value;
+  }
+  RecordStanding standing(const char* name) {
+    const std::string word = text(name);
+    for (size_t k = 0; k < std::size(kStandings); ++k)
+      if (word == kStandings[k]) return static_cast<RecordStanding>(k);
+    spoil(name);
+    return RecordStanding::kTrial;
+  }
   std::vector<std::string> texts(const char* name) { return list<std::string>(name, &Json::is_string); }
   std::vector<double> numbers(const char* name) { return list<double>(name, &Json::is_number); }
   const Json* find(const char* name, bool (Json::*is_kind)() const noexcept) {
     const auto item = json_.find(name);
     if (item != json_.end() && ((*item).*is_kind)()) return &*item;
-    if (wrong_.empty()) wrong_ = name;
+    spoil(name);
     return nullptr;
   }
 
  private:
+  void spoil(const char* name) {
+    if (wrong_.empty()) wrong_ = name;
+  }
   template <typename T>
   std::vector<T> list(const char* name, bool (Json::*is_kind)() const noexcept) {
     std::vector<T> values;
     if (const Json* items = find(name, &Json::is_array))
       for (const Json& item : *items) {
         if ((item.*is_kind)()) values.push_back(item.get<T>());
-        else if (wrong_.empty()) wrong_ = name;
+        else spoil(name);
       }
     return values;
   }
@@ -89,14 +114,18 @@ Result<TuningRecord> record_from_json(const Json& json) {
   record.key.input_layouts = reader.texts("input_layouts");
   record.key.output_layouts = reader.texts("output_layouts");
   record.key.threads = static_cast<int>(std::clamp<int64_t>(reader.number("threads"), 0, 1 << 20));
-  record.origin = {reader.text("target"), reader.text("cpu"), reader.text("tool")};
+  record.key.arithmetic = {reader.flag("fast_math"), reader.flag("contract_fma")};
+  record.origin = {reader.text("target"), reader.text("cpu"), reader.text("tool"), reader.text("build")};
   record.times_us = reader.numbers("times_us");
+  record.default_us = reader.amount("default_us");
+  record.cold_bytes = reader.number("cold_bytes");
+  record.peak = {reader.amount("peak_gflops"), reader.amount("peak_cache_gbs"), reader.amount("peak_memory_gbs")};
   record.error = reader.text("error");
   record.error_text = reader.text("error_text");
   // Through the sign, so that all 64 bits survive.
   record.seed = static_cast<uint64_t>(reader.number("seed"));
   record.trial = reader.number("trial");
-  record.is_winner = reader.number("winner") != 0;
+  record.standing = reader.standing("standing");
   record.date = reader.text("date");
   const Json* decisions = reader.find("decisions", &Json::is_object);
   const Json* steps = reader.find("schedule", &Json::is_object);
@@ -114,23 +143,36 @@ Result<TuningRecord> record_from_json(const Json& json) {
 
 }  // namespace
 
-RecordKey record_key(const Workload& workload, const ScheduleRequest& request) {
+RecordKey record_key(const Workload& workload, const ScheduleRequest& request, const RecordArithmetic& arithmetic) {
   return {to_text(workload), texts_of(request.input_layouts, workload.inputs.size()),
-          texts_of(request.output_layouts, workload.outputs.size()), request.threads};
+          texts_of(request.output_layouts, workload.outputs.size()), request.threads, arithmetic};
 }
 
-RecordOrigin origin_here(const Target& target) { return {to_string(target), host_cpu_model(), tool_version()}; }
+RecordOrigin origin_here(const Target& target) {
+  return {to_string(target), host_cpu_model(), tool_version(), build_id()};
+}
 
 std::string origin_difference(const RecordOrigin& from, const RecordOrigin& here) {
   if (from.tool != here.tool) return "made by version " + from.tool + " of the tool, this is " + here.tool;
   if (from.cpu != here.cpu) return "measured on another CPU: " + from.cpu + ", this is " + here.cpu;
   const std::string before = without_cores(from.target), now = without_cores(here.target);
   if (before != now) return "made for another target: " + before + ", this is for " + now;
+  if (from.build != here.build)
+    return "made by another build of the tool: " + from.build + ", this is " + here.build +
+           "; its schedules or code have changed since";
   return {};
 }
 
+bool differs_by_build_alone(const RecordOrigin& from, const RecordOrigin& here) {
+  RecordOrigin same = from;
+  same.build = here.build;
+  return from.build != here.build && origin_difference(same, here).empty();
+}
+
+const char* to_string(RecordStanding standing) { return kStandings[static_cast<size_t>(standing)]; }
+
 std::string origin_key(const RecordOrigin& origin) {
-  return without_cores(origin.target) + "|" + origin.cpu + "|" + origin.tool;
+  return without_cores(origin.target) + "|" + origin.cpu + "|" + origin.tool + "|" + origin.build;
 }
 
 double TuningRecord::time_us() const { return ok() ? quantile(sorted(times_us), 0.5) : 0; }
@@ -141,21 +183,51 @@ double TuningRecord::spread() const {
   return (quantile(times, 0.75) - quantile(times, 0.25)) / quantile(times, 0.5);
 }
 
+double TuningRecord::gain() const { return ok() ? default_us / time_us() : 0; }
+
+double TuningRecord::sure_gain() const { return gain() / (1 + spread()); }
+
 const TuningRecord* record_to_take(const std::vector<const TuningRecord*>& records) {
+  // A time-out may be the machine's; these are the schedule's own.
+  static constexpr std::string_view kOwnFaults[] = {"wrong-result", "crashed", "out-of-bounds-write",
+                                                    "out-of-bounds-read", "kernel-error"};
+  struct Known {
+    const TuningRecord* compared = nullptr;  ///< the last time
+    const TuningRecord* trial = nullptr;     ///< the first one after all comparisons
+  };
+  std::map<std::string, Known> schedules;
+  std::vector<Known*> order;
+  for (const TuningRecord* record : records) {
+    std::string text;
+    for (const Step& step : record->steps) text += to_string(step) + "\n";
+    const auto [at, fresh] = schedules.try_emplace(std::move(text));
+    Known& known = at->second;
+    if (fresh) order.push_back(&known);
+    if (!record->ok()) {
+      if (std::find(std::begin(kOwnFaults), std::end(kOwnFaults), record->error) != std::end(kOwnFaults)) known = {};
+    } else if (record->standing != RecordStanding::kTrial) {
+      // Whoever compared knew all trials before.
+      for (Known* other : order) other->trial = nullptr;
+      known.compared = record;
+    } else if (!known.compared && !known.trial) {
+      known.trial = record;
+    }
+  }
   const TuningRecord* taken = nullptr;
-  for (size_t k = 0; k < records.size(); ++k) {
-    const TuningRecord& record = *records[k];
-    if (!record.ok()) continue;
-    // A time-out may be the machine's; these are the schedule's own.
-    static constexpr std::string_view kOwnFaults[] = {"wrong-result", "crashed", "out-of-bounds-write",
-                                                      "out-of-bounds-read", "kernel-error"};
-    const bool fails_later =
-        std::any_of(records.begin() + static_cast<std::ptrdiff_t>(k) + 1, records.end(), [&](const TuningRecord* r) {
-          return std::find(std::begin(kOwnFaults), std::end(kOwnFaults), r->error) != std::end(kOwnFaults) &&
-                 r->steps == record.steps;
-        });
-    if (fails_later) continue;
-    if (!taken || record.is_winner || (!taken->is_winner && record.time_us() < taken->time_us())) taken = &record;
+  double gained = 0;
+  for (const Known* known : order) {
+    if (!known->compared || known->compared->standing != RecordStanding::kWinner) continue;
+    // Where the default itself cannot be measured, whatever can be is better.
+    const double gain = std::max(1.0, known->compared->gain());
+    if (gain <= gained) continue;
+    taken = known->compared;
+    gained = gain;
+  }
+  gained = std::max(gained, 1.0);
+  for (const Known* known : order) {
+    if (!known->trial || known->trial->sure_gain() <= gained) continue;
+    taken = known->trial;
+    gained = taken->sure_gain();
   }
   return taken;
 }
@@ -179,9 +251,13 @@ std::string record_line(const TuningRecord& record) {
   json["input_layouts"] = record.key.input_layouts;
   json["output_layouts"] = record.key.output_layouts;
   json["threads"] = record.key.threads;
+  json["fast_math"] = record.key.arithmetic.fast_math;
+  json["contract_fma"] = record.key.arithmetic.contract_fma;
+  json["cold_bytes"] = record.cold_bytes;
   json["target"] = record.origin.target;
   json["cpu"] = record.origin.cpu;
   json["tool"] = record.origin.tool;
+  json["build"] = record.origin.build;
   json["decisions"] = to_json(record.decisions);
   // The workload's text stands in the record once.
   json["schedule"] = Json::parse(trace_to_json({"", record.steps}));
@@ -189,11 +265,15 @@ std::string record_line(const TuningRecord& record) {
   json["n"] = record.times_us.size();
   json["median_us"] = record.time_us();
   json["spread"] = record.spread();
+  json["default_us"] = record.default_us;
+  json["peak_gflops"] = record.peak.gflops;
+  json["peak_cache_gbs"] = record.peak.cache_gbs;
+  json["peak_memory_gbs"] = record.peak.memory_gbs;
   json["error"] = record.error;
   json["error_text"] = record.error_text;
   json["seed"] = static_cast<int64_t>(record.seed);
   json["trial"] = record.trial;
-  json["winner"] = record.is_winner ? 1 : 0;
+  json["standing"] = to_string(record.standing);
   json["date"] = record.date;
   const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string line(kHead);

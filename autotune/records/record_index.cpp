@@ -14,6 +14,12 @@ std::string microseconds(double time) {
   return text;
 }
 
+std::string three_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", value);
+  return text;
+}
+
 std::string layouts_text(const RecordKey& key) {
   std::string text;
   for (const auto* list : {&key.input_layouts, &key.output_layouts}) {
@@ -48,39 +54,58 @@ RecordFound RecordIndex::best(const Workload& workload, const ScheduleRequest& r
   return best(record_key(workload, request), origin_here(request.target));
 }
 
-RecordFound RecordIndex::best(const RecordKey& key, const RecordOrigin& here) const {
+RecordFound RecordIndex::best(const RecordKey& key, const RecordOrigin& here, OtherBuilds others) const {
   RecordFound found;
   const auto entries = by_workload_.find(key.workload);
   if (entries == by_workload_.end()) {
     found.reason = "no record of this workload";
     return found;
   }
-  size_t measured = 0;
   std::string refused;
-  std::vector<const TuningRecord*> fitting;
+  std::vector<const TuningRecord*> fitting, of_other_builds;
   std::set<int> other_threads;
   std::set<std::string> other_layouts, failures;
+  bool other_arithmetic = false;
+  const TuningRecord* unsure = nullptr;
   for (const Entry& entry : entries->second) {
     const TuningRecord& record = entry.record;
     if (record.key.threads != key.threads) {
       other_threads.insert(record.key.threads);
+    } else if (record.key.arithmetic != key.arithmetic) {
+      other_arithmetic = true;
     } else if (record.key != key) {
       other_layouts.insert(layouts_text(record.key));
     } else if (const std::string difference = origin_difference(record.origin, here); !difference.empty()) {
       refused = entry.where + ": " + difference;
+      if (differs_by_build_alone(record.origin, here)) of_other_builds.push_back(&record);
     } else {
       fitting.push_back(&record);
-      measured += record.ok();
       if (!record.ok()) failures.insert(record.error.empty() ? "no times" : record.error);
+      else if (!unsure || record.gain() > unsure->gain()) unsure = &record;
     }
   }
+  const std::vector<const TuningRecord*>* from = &fitting;
   found.record = record_to_take(fitting);
+  if (!found.record && fitting.empty() && others == OtherBuilds::kTake) {
+    from = &of_other_builds;
+    found.record = record_to_take(of_other_builds);
+  }
   if (found.record) {
     const auto entry = std::find_if(entries->second.begin(), entries->second.end(),
                                     [&](const Entry& e) { return &e.record == found.record; });
-    found.reason = std::string(found.record->is_winner ? "winner of " : "best of ") + std::to_string(measured) +
-                   (measured == 1 ? " record, " : " records, ") + microseconds(found.record->time_us()) + ", " +
-                   entry->where;
+    const auto measured = std::count_if(from->begin(), from->end(), [](const TuningRecord* r) { return r->ok(); });
+    found.reason =
+        std::string(found.record->standing == RecordStanding::kWinner ? "winner of " : "unconfirmed best of ") +
+        std::to_string(measured) + (measured == 1 ? " record, " : " records, ") + microseconds(found.record->time_us());
+    if (found.record->default_us > 0) found.reason += ", gain " + three_digits(found.record->gain());
+    found.reason += ", " + entry->where;
+    if (from != &fitting) found.reason += ", made by another build of the tool, so its gain is not sure";
+    return found;
+  }
+  if (unsure) {
+    found.reason = "no record that beats the default beyond its own spread: gain " + three_digits(unsure->gain()) +
+                   ", spread " + three_digits(unsure->spread());
+    if (!(unsure->default_us > 0)) found.reason = "only records without a time of the default beside theirs";
     return found;
   }
   // What comes nearest to a record that serves is said.
@@ -92,6 +117,7 @@ RecordFound RecordIndex::best(const RecordKey& key, const RecordOrigin& here) co
   if (!failures.empty())
     found.reason = "only failed attempts: " + list(failures, [](const std::string& s) { return s; });
   else if (!refused.empty()) found.reason = "refused: " + refused;
+  else if (other_arithmetic) found.reason = "only for other arithmetic: fast-math or contraction differ";
   else if (!other_layouts.empty())
     found.reason = "only for other layouts: " + list(other_layouts, [](const std::string& s) { return s; });
   else

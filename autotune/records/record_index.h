@@ -15,6 +15,12 @@ struct RecordFound {
   std::string reason;                    ///< why none, or which one: `best of 12 records, 81.2 us, R.jsonl:17`
 };
 
+/// What becomes of records that another build of the same version made.
+enum class OtherBuilds : uint8_t {
+  kRefuse,  ///< named as the reason
+  kTake,    ///< where this build has none: the schedule still has to replay, its gain is a promise
+};
+
 /// Records by workload. The pointers that it gives live as long as it does. Threads: any, once it is filled.
 class RecordIndex {
  public:
@@ -23,10 +29,10 @@ class RecordIndex {
   static Result<RecordIndex> read(const std::vector<std::string>& files);
 
   void add(TuningRecord record, const std::string& where);
-  /// The fastest record for exactly this task on this machine by this tool; of equal ones the first.
+  /// The record to take (see record_to_take) for exactly this task on this machine by this tool.
   RecordFound best(const Workload& workload, const ScheduleRequest& request) const;
   /// The same with the machine and tool given.
-  RecordFound best(const RecordKey& key, const RecordOrigin& here) const;
+  RecordFound best(const RecordKey& key, const RecordOrigin& here, OtherBuilds others = OtherBuilds::kRefuse) const;
 
   size_t size() const { return count_; }
   const std::vector<BadLine>& bad() const { return bad_; }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autotune/cost_model/blend_model.h"
+#include "autotune/search/guarded_features.h"
 
 namespace tensmith {
 
@@ -25,24 +26,17 @@ Result<CostSample> cost_sample(const Schedule& schedule, const ScheduleRequest& 
 }
 
 std::vector<double> ModelScorer::score(const Space& space, std::span<const Candidate* const> candidates) {
-  std::vector<KernelFeatures> features(candidates.size());
-  std::vector<bool> is_legal(candidates.size(), true);
-  for (size_t k = 0; k < candidates.size(); ++k) {
-    try {
-      features[k] = features_of(candidates[k]->schedule, space.request());
-    } catch (const Error&) {
-      is_legal[k] = false;
-    }
-  }
+  std::vector<std::optional<KernelFeatures>> features = guarded_features(
+      candidates.size(), [&](size_t k) { return features_of(candidates[k]->schedule, space.request()); });
   std::vector<KernelFeatures> legal;
-  for (size_t k = 0; k < candidates.size(); ++k)
-    if (is_legal[k]) legal.push_back(std::move(features[k]));
+  for (std::optional<KernelFeatures>& row : features)
+    if (row) legal.push_back(std::move(*row));
   const std::vector<double> scores = model_->predict(legal);
   // Of candidates that will be refused none is tried before the others.
   constexpr double kRefused = 1e300;
   std::vector<double> costs;
   size_t next = 0;
-  for (size_t k = 0; k < candidates.size(); ++k) costs.push_back(is_legal[k] ? std::exp2(-scores[next++]) : kRefused);
+  for (size_t k = 0; k < candidates.size(); ++k) costs.push_back(features[k] ? std::exp2(-scores[next++]) : kRefused);
   return costs;
 }
 

@@ -31,7 +31,10 @@ struct TrialOutcome {
   double cost_us = 0;            ///< of a call, comparable within the run; infinite when it failed
   std::vector<double> times_us;  ///< windows, on the same scale
   double ratio_high = 0;         ///< 95 % sure: its time to the incumbent's is at most that; 0: unknown
-  std::string error;             ///< kind of failure, a word with dashes; empty when it is valid
+  double default_us = 0;         ///< of the task's default on the same scale; 0: unknown. The run fills it in
+  double peak_gflops = 0;        ///< what the machine could do beside it; 0: unknown
+  double peak_cache_gbs = 0, peak_memory_gbs = 0;
+  std::string error;  ///< kind of failure, a word with dashes; empty when it is valid
   std::string error_text;
   bool is_kept = true;  ///< false: lost for reasons outside of the candidate; not to be recorded
   bool ok() const { return error.empty(); }
@@ -54,15 +57,21 @@ class TrialMeasurer {
   virtual std::optional<Finished> wait(double seconds) = 0;
   /// Gives up what has not begun; it comes back as not kept.
   virtual void cancel() = 0;
+  /// What the user has to know of how the task is checked, once an outcome of it came; empty: nothing.
+  virtual std::string note(int) const { return {}; }
 };
 
-/// Where trials are kept. What it has is not measured again, so that a broken run goes on as if it had not been.
+/// Where trials are kept. What it has is not measured again, so that a broken run goes on as if it had not been; but
+/// the default is, since clocks differ between runs: old costs are scaled by what it takes now and took then.
 class TrialStore {
  public:
   virtual ~TrialStore() = default;
+  /// With the cost and `default_us` of the run that measured it.
   virtual std::optional<TrialOutcome> find(int task, const Candidate& candidate) = 0;
   /// Errors: cannot-write; the run ends then.
   virtual Result<void> save(int task, int64_t trial, const Candidate& candidate, const TrialOutcome& outcome) = 0;
+  /// A valid candidate that was compared thoroughly with the default and is not the winner.
+  virtual Result<void> save_compared(int, const Candidate&, const TrialOutcome&) { return {}; }
   /// The winner of the task (maybe the default), compared thoroughly.
   virtual Result<void> save_winner(int task, const Candidate& candidate, const TrialOutcome& outcome) = 0;
 };
@@ -88,6 +97,8 @@ struct TaskProgress {
   double default_us = 0, best_us = 0;  ///< infinite before they are known
   bool is_winner_default = true;       ///< after the run
   double winner_ratio = 1;             ///< the default's time to the winner's, compared thoroughly
+  bool is_confirmed = false;           ///< the comparison took place, or nothing better than the default was found
+  std::string note;                    ///< TrialMeasurer::note
   std::string failure;                 ///< the task cannot be measured: why
   StopReason why_stopped = StopReason::kNothingToGain;
 };
@@ -113,9 +124,10 @@ struct TuningReport {
   std::string failure_id, failure;  ///< kFailed: the store's, or measuring-failed
 };
 
-/// Runs until a limit is reached or nothing is to be gained, then compares each winner with its default. Batches of
-/// trials overlap: while one is measured the next one is found. Which candidates are tried depends on the seed and the
-/// costs alone, not on when outcomes come in.
+/// Runs until a limit is reached or nothing is to be gained, then compares each winner with its default, those with the
+/// most to gain first; a limit of time holds for both together. When it is interrupted, or when the time is over before
+/// a task's turn, what was found for it stays unconfirmed. Batches of trials overlap: while one is measured the next
+/// one is found. Which candidates are tried depends on the seed and the costs alone, not on when outcomes come in.
 TuningReport tune(const std::vector<TuningTask>& tasks, const TunerOptions& options, TrialMeasurer& measurer,
                   TrialStore& store, const TunerListener& listener = {});
 

@@ -70,7 +70,7 @@ def records(model: Path) -> list[dict]:
     target = json.loads(run("target", "--json"))
     return [
         {
-            "schema": 1,
+            "schema": 2,
             "label": f"task {number}",
             "workload": trace["workload"],
             "input_layouts": [""] * trace["workload"].split(")")[0].count("in"),
@@ -79,12 +79,20 @@ def records(model: Path) -> list[dict]:
             "target": target["target"],
             "cpu": target["cpu_model"],
             "tool": target["version"],
+            "build": target["build"],
+            "fast_math": False,
+            "contract_fma": True,
+            "cold_bytes": 0,
             "decisions": {},
             "schedule": dict(trace, workload=""),
             "times_us": [1.5, 1.25, 1.75],
             "error": "",
             "error_text": "",
-            "winner": 0,
+            "standing": "winner",
+            "default_us": 3.0,
+            "peak_gflops": 0,
+            "peak_cache_gbs": 0,
+            "peak_memory_gbs": 0,
             "seed": 3,
             "trial": number,
             "date": "2026-01-01T00:00:00Z",
@@ -130,6 +138,12 @@ class Checks:
         foreign = dict(self.records[0], cpu="Abacus 3000")
         old = dict(self.records[1], tool="0.0.1")
         failed = dict(self.records[2], times_us=[], error="wrong-result")
+        rebuilt = dict(self.records[0], build="0123456789ab")
+        file = self.write("rebuilt.jsonl", line_of(rebuilt))
+        said = self.with_records("run", "--explain=tuning", file=file)
+        assert "made by another build of the tool: 0123456789ab" in said and "0 of 3 kernels" in said, said
+        said = self.with_records("run", "--explain=tuning", "--any-build", file=file)
+        assert "1 of 3 kernels" in said and "its gain is not sure" in said, said
         said = self.with_records("run", "--explain=tuning", file=self.write("why.jsonl", "".join(map(line_of, (foreign, old, failed)))))
         for words in ("0 of 3 kernels", "another CPU: Abacus 3000", "by version 0.0.1", "only failed attempts: wrong-result"):
             assert words in said, f"'{words}' is missing: {said}"
@@ -143,7 +157,7 @@ class Checks:
         )
         file = self.write("illegal.jsonl", line_of(wrong) + line_of(turned))
         said = self.with_records("verify", "--explain=tuning", file=file)
-        assert said.count("by default: refused: best of 1 record") == 2, said
+        assert said.count("by default: refused: winner of 1 record") == 2, said
         self.with_records("run", "--require-tuned", file=file, code=2)
         said = run("records", "verify", "--replay", str(file), code=4)
         assert "nowhere" in said, said
@@ -161,10 +175,10 @@ class Checks:
         run("records", "verify", "--replay", str(self.file))
 
     def lists(self) -> None:
-        slow = dict(self.records[0], times_us=[9.0])
+        slow = dict(self.records[0], times_us=[2.9])
         more = self.write("more.jsonl", line_of(slow) + line_of(self.records[1]))
         said = run("records", "ls", str(self.file), str(more))
-        assert "5 records, 0 lines skipped" in said and "1.50 us" in said and "9.00 us" in said, said
+        assert "5 records, 0 lines skipped" in said and "1.50 us" in said and "2.90 us" in said, said
         best = json.loads(run("records", "best", "--json", str(more), str(self.file)))
         assert [r["median_us"] for r in best["records"]] == [1.5, 1.5, 1.5], best
         merged, pruned = self.folder / "merged.jsonl", self.folder / "pruned.jsonl"

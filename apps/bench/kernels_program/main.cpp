@@ -9,7 +9,7 @@
 
 #include "apps/bench/kernels_program/items.h"
 #include "apps/bench/kernels_program/runner.h"
-#include "apps/bench/kernels_program/yardstick.h"
+#include "autotune/measure/machine_work.h"
 #include "runtime/base/json.h"
 
 namespace tensmith::bench {

@@ -1,21 +1,58 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "autotune/measure/build.h"
 #include "autotune/measure/check.h"
 #include "autotune/measure/inputs.h"
 #include "autotune/measure/line_protocol.h"
+#include "autotune/measure/machine_work.h"
 #include "autotune/measure/point_reference.h"
 #include "autotune/measure/timing.h"
+#include "autotune/measure/worker_process.h"
+#include "autotune/measure/yardstick.h"
 #include "runtime/base/rng.h"
 #include "tests/support/workloads.h"
 #include "tests/unit/autotune/measure_support.h"
 
 namespace tensmith {
 namespace {
+
+TEST(WorkerProcess, StandsOnItsCpusFromTheFirstInstruction) {
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &before)) ++cpu;
+  const auto allowed = [](const std::vector<int>& cpus) {
+    std::unique_ptr<WorkerProcess> worker =
+        WorkerProcess::start({"grep", "Cpus_allowed_list", "/proc/self/status"}, cpus, 1 << 16).value();
+    while (worker->pump()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::string text = worker->next_line().value().text;
+    return text.substr(text.find_last_of(" \t") + 1);
+  };
+  for (int turn = 0; turn < 20; ++turn) EXPECT_EQ(allowed({cpu}), std::to_string(cpu));
+  ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST(MeasureYardstick, IsThePeakThatTheBenchmarksMeasure) {
+  const Target target = Target::host();
+  if (target.vector_bits < 256) GTEST_SKIP() << "no vectors to measure";
+  ThreadPool pool(1);
+  // Disturbed as the machine may be, their best windows agree.
+  double ratio = 0;
+  for (int turn = 0; turn < 10 && !(ratio > 0.8 && ratio < 1.25); ++turn) {
+    MeasureYardstick yardstick(target, pool);
+    ratio = yardstick.peak().gflops * 1e9 / peak_flops(target.vector_bits);
+  }
+  EXPECT_GT(ratio, 0.8);
+  EXPECT_LT(ratio, 1.25);
+}
 
 TEST(LineBuffer, CutsLinesAndDropsThoseThatAreTooLong) {
   LineBuffer lines(10);

@@ -133,6 +133,26 @@ TEST(MeasureSession, BlockedLayoutsPackedConstantsColdWeightsAndTwoThreads) {
   EXPECT_NE(other.message.find("layout"), std::string::npos) << other.message;
 }
 
+/// Copies of weights that are no floats hold what the kernel needs: random numbers would be indices out of bounds.
+TEST(MeasureSession, ColdConstantsOfOtherTypesKeepTheirValues) {
+  const Tensor x = placeholder("X", {2, 4096}, kFloat32), scale = placeholder("S", {4096}, kFloat32, true);
+  const Tensor rows = placeholder("R", {512}, kInt64, true), q = placeholder("Q", {512, 4096}, kInt8, true);
+  const Tensor y = compute("Y", {512, 4096}, [&](const Indices& i) {
+    return x(rows(i[0]), i[1]) * scale(i[1]) * cast(kFloat32, q(i[0], i[1]));
+  });
+  MeasureTask task;
+  task.workload = make_workload("gather", {x, scale, rows, q}, {y});
+  task.request = {Target::host(), 1, {}, {}};
+  task.cold_bytes = 24 << 20;
+  MeasureSession session(test_session_options());
+  const Result<int> id = session.add_task(task);
+  ASSERT_TRUE(id.ok()) << id.failure().message;
+  const MeasureResult result = measure_one(session, *id, default_candidate(task));
+  EXPECT_TRUE(result.valid()) << to_string(result.failure) << ": " << result.message << session.task_note(*id);
+  EXPECT_GT(result.timing.peak_gflops, 1);
+  EXPECT_GT(result.timing.peak_cache_gbs, result.timing.peak_memory_gbs * 0.5);
+}
+
 /// Half again as slow, by repeating the work: the ratio says so on a busy machine too.
 TEST(MeasureSession, RatiosToTheIncumbentAreRight) {
   const MeasureTask task = relu_task(1 << 14);

@@ -76,6 +76,8 @@ std::vector<TuningRecord> random_records(uint64_t seed) {
     record.steps = drawn.schedule.steps();
     record.decisions = drawn.decisions;
     record.times_us = {1};
+    record.default_us = 2;
+    record.standing = RecordStanding::kWinner;
     records.push_back(record);
   }
   return records;
@@ -134,7 +136,7 @@ TEST(Tuned, WhatDoesNotFitFallsBackAndSaysWhy) {
   graph::Graph g = net(), plain = net();
   const CompiledProgram program = compile_graph(g, options_with(index_of(records)));
   EXPECT_NE(program.kernels[0].tuning.find("measured on another CPU: Abacus 3000"), std::string::npos);
-  EXPECT_EQ(program.kernels[1].tuning.rfind("refused: best of 1 record", 0), 0u) << program.kernels[1].tuning;
+  EXPECT_EQ(program.kernels[1].tuning.rfind("refused: winner of 1 record", 0), 0u) << program.kernels[1].tuning;
   for (size_t k = 2; k < program.kernels.size(); ++k)
     EXPECT_EQ(program.kernels[k].tuning, "no record of this workload");
   const CompiledProgram usual = compile_graph(plain, options_with());

@@ -95,9 +95,10 @@ TEST(TuningTasks, KernelsOnceWeightedByTheirCalls) {
   EXPECT_LT(tasks.size(), 3u);
 }
 
-TrialOutcome valid(double cost) {
+TrialOutcome valid(double cost, double default_us = 40) {
   TrialOutcome outcome;
   outcome.cost_us = cost;
+  outcome.default_us = default_us;
   outcome.times_us = {cost * 0.9, cost, cost * 1.2};
   return outcome;
 }
@@ -118,7 +119,7 @@ TEST(RecordStore, FindsWhatItKeptAndTellsOfTheRest) {
     EXPECT_EQ(store.known(), 0);
     ASSERT_TRUE(store.save(0, 0, a, valid(40)).ok());
     ASSERT_TRUE(store.save(0, 1, b, failed).ok());
-    // A comparison in the end lies on another scale: the first trial is what goes on.
+    // The first trial is what a search goes on with, not a comparison in the end.
     ASSERT_TRUE(store.save_winner(0, a, valid(44)).ok());
   }
   std::ofstream(path, std::ios::app) << "{\"check\":\"torn\n";
@@ -132,9 +133,43 @@ TEST(RecordStore, FindsWhatItKeptAndTellsOfTheRest) {
   EXPECT_EQ(found->cost_us, 40);
   EXPECT_EQ(again.find(0, b)->error, "run-timeout");
   EXPECT_TRUE(std::isinf(again.find(0, b)->cost_us));
+  EXPECT_EQ(found->default_us, 40);
   const RecordStore foreign = RecordStore::open(path, others, 3).value();
   EXPECT_EQ(foreign.known(), 0);
   EXPECT_EQ(foreign.foreign(), 3);
+  // Measured by a worker on another CPU, the records are that one's.
+  const RecordStore elsewhere = RecordStore::open(path, tasks, 3, "Abacus 3000").value();
+  EXPECT_EQ(elsewhere.known(), 0);
+  EXPECT_EQ(elsewhere.foreign(), 3);
+}
+
+TEST(RecordStore, KeepsApartWhatDoesNotCompare) {
+  const std::vector<TuningTask> tasks = tuning_tasks(program_of("matmul:8x16x12"), false, true);
+  const std::string path = temporary("apart.jsonl");
+  Rng rng(1);
+  const Candidate a = sample(Space(tasks[0].workload, tasks[0].request), rng, Draw::kUniform).value();
+  {
+    RecordStore store = RecordStore::open(path, tasks, 3, "Abacus 3000").value();
+    ASSERT_TRUE(store.save(0, 0, a, valid(40)).ok());
+  }
+  const TuningRecord record = read_records(path).value().records.at(0);
+  EXPECT_EQ(record.origin.cpu, "Abacus 3000");
+  EXPECT_EQ(record.gain(), 1);
+  EXPECT_TRUE(RecordStore::open(path, tasks, 3, "Abacus 3000").value().find(0, a).has_value());
+  // Other arithmetic, other weights around it, another build, no default beside it.
+  std::vector<TuningTask> fast = tasks, cold = tasks;
+  fast[0].fast_math = true;
+  cold[0].cold_bytes = 100 << 20;
+  EXPECT_EQ(RecordStore::open(path, fast, 3, "Abacus 3000").value().known(), 0);
+  EXPECT_EQ(RecordStore::open(path, cold, 3, "Abacus 3000").value().known(), 0);
+  TuningRecord rebuilt = record, alone = record;
+  rebuilt.origin.build = "0123456789ab";
+  alone.default_us = 0;
+  std::ofstream(path) << record_line(rebuilt) << record_line(alone);
+  const RecordStore left = RecordStore::open(path, tasks, 3, "Abacus 3000").value();
+  EXPECT_EQ(left.known(), 0);
+  EXPECT_EQ(left.other_builds(), 1);
+  EXPECT_EQ(left.foreign(), 0);
 }
 
 TEST(TuningReport, ShowsCurvesGainsAndFailuresInOneFile) {
@@ -148,24 +183,33 @@ TEST(TuningReport, ShowsCurvesGainsAndFailuresInOneFile) {
   RecordStore store = RecordStore::open(path, named, 0).value();
   for (int64_t trial = 0; trial < 5; ++trial) {
     TrialOutcome outcome = valid(40 - 4 * static_cast<double>(trial));
+    outcome.peak_gflops = 2;
+    outcome.peak_cache_gbs = 1;
+    outcome.peak_memory_gbs = 0.1;
     if (trial == 3) {
       outcome = {};
       outcome.error = "crashed";
     }
     ASSERT_TRUE(store.save(0, trial, sample(space, rng, Draw::kUniform).value(), outcome).ok());
   }
+  // Of another day, with a faster clock: only its ratio to the default of that day counts.
+  ASSERT_TRUE(store.save(0, 5, sample(space, rng, Draw::kUniform).value(), valid(20, 22)).ok());
   const RecordLines lines = read_records(path).value();
   const std::vector<TaskHistory> histories = task_histories(lines.records);
   ASSERT_EQ(histories.size(), 1u);
   EXPECT_EQ(histories[0].default_us, 40);
   EXPECT_EQ(histories[0].best_us(), 24);
+  EXPECT_NEAR(histories[0].gain(), 40.0 / 24, 1e-12);
+  EXPECT_FALSE(histories[0].is_confirmed());
   EXPECT_EQ(histories[0].flops, 2.0 * 8 * 16 * 12);
   const std::string page = tuning_report_html("T <1>", lines.records, lines.bad);
   EXPECT_NE(page.find("<h1>T &lt;1&gt;</h1>"), std::string::npos);
   EXPECT_NE(page.find("a &lt;b&gt; &amp; c"), std::string::npos);
-  EXPECT_NE(page.find("4 valid, 1 crashed"), std::string::npos);
+  EXPECT_NE(page.find("5 valid, 1 crashed"), std::string::npos);
   EXPECT_NE(page.find("<td>40 us<td>24 us<td>1.667"), std::string::npos);
   EXPECT_NE(page.find("class=\"failed\""), std::string::npos);
+  EXPECT_NE(page.find("unconfirmed</tr>"), std::string::npos);
+  EXPECT_NE(page.find("2 GFLOP/s of float32 FMAs, 1 GB/s read from L2"), std::string::npos);
   EXPECT_EQ(page.find("http"), std::string::npos);
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_EQ(page.find("nan"), std::string::npos);
@@ -197,15 +241,21 @@ TEST(Tuning, MeasuresInWorkersAndTheCompilerTakesTheWinner) {
   EXPECT_EQ(listened, 12);
   EXPECT_EQ(report.tasks[0].failures, 0);
   EXPECT_GT(report.tasks[0].default_us, 0);
-  // Again: nothing is left to measure but the winner.
+  // Again: nothing is left to measure but the default and the winner.
   {
     SessionMeasurer measurer(session);
     RecordStore store = RecordStore::open(path, tasks, options.seed).value();
     EXPECT_EQ(store.known(), 12);
     const TuningReport second = tune(tasks, options, measurer, store);
-    EXPECT_EQ(second.measured, 0);
-    EXPECT_EQ(second.tasks[0].from_store, 12);
+    EXPECT_EQ(second.measured, 1);
+    EXPECT_EQ(second.tasks[0].from_store, 11);
   }
+  double peak = 0;
+  for (const TuningRecord& record : read_records(path).value().records) {
+    EXPECT_GT(record.default_us, 0) << record.trial;
+    if (record.standing == RecordStanding::kTrial) peak = std::max(peak, record.peak.gflops);
+  }
+  EXPECT_GT(peak, 1) << "what the machine can do stands beside the times";
   CompileOptions with = one_thread();
   with.records = std::make_shared<RecordIndex>(RecordIndex::read({path}).value());
   with.require_tuned = true;

@@ -1,11 +1,18 @@
-/// What the machine can do at most: independent FMAs, measured in this process beside every kernel.
+/// What the machine can do at most, by work that is always the same: independent FMAs, dependent additions, sweeps
+/// through memory. Measured in this process beside kernels; the one yardstick of the tuner and of the benchmarks.
 #pragma once
 
 #include <cstdint>
 
 #include "runtime/base/target.h"
+#include "runtime/thread_pool.h"
 
-namespace tensmith::bench {
+namespace tensmith {
+
+/// Runs that many turns of independent vector FMAs with real factors.
+void run_fma_turns(int vector_bits, int64_t turns);
+/// Units: float32 operations of a turn.
+int64_t fma_turn_flops(int vector_bits);
 
 /// Units: float32 operations a second of one thread, from independent vector FMAs of `vector_bits`; best of several
 /// windows of about a millisecond. x86-64 only; elsewhere 0.
@@ -27,4 +34,8 @@ struct Bandwidths {
 /// x86-64 only; elsewhere 0.
 Bandwidths measure_bandwidths(const Target& target);
 
-}  // namespace tensmith::bench
+/// Units: bytes a second that all threads of the pool together read, each from `bytes` of its own; best of several
+/// windows. x86-64 only; elsewhere 0.
+double read_bandwidth(ThreadPool& pool, int vector_bits, int64_t bytes);
+
+}  // namespace tensmith

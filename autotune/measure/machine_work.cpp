@@ -1,18 +1,17 @@
-#include "apps/bench/kernels_program/yardstick.h"
+#include "autotune/measure/machine_work.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
-namespace tensmith::bench {
+#include "autotune/measure/work_timer.h"
+
+namespace tensmith {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 constexpr int kWindows = 20;
+constexpr int kChains = 12;
 
 #if defined(__x86_64__)
 // Twelve accumulators hide a latency of four cycles on three ports; the compiler must not touch them, hence the
@@ -97,9 +96,9 @@ LevelBandwidth bandwidth_of(std::vector<char>& memory, int64_t bytes, bool wide)
   const auto turns = std::max<int64_t>(1, (int64_t{1} << 20) / bytes);
   LevelBandwidth best;
   const auto measure = [&](double& into, auto sweep) {
-    const auto start = Clock::now();
+    const WorkTimer timer(1);
     for (int64_t t = 0; t < turns; ++t) sweep(at, bytes, wide);
-    into = std::max(into, static_cast<double>(bytes * turns) / seconds_since(start));
+    into = std::max(into, static_cast<double>(bytes * turns) / timer.us() * 1e6);
   };
   for (int window = 0; window < 3 * kWindows; ++window) {
     measure(best.read, read_all);
@@ -111,13 +110,69 @@ LevelBandwidth bandwidth_of(std::vector<char>& memory, int64_t bytes, bool wide)
 
 }  // namespace
 
+int64_t fma_turn_flops([[maybe_unused]] int vector_bits) {
+#if defined(__x86_64__)
+  return int64_t{kChains} * 2 * (vector_bits == 512 ? 16 : 8);
+#else
+  return 2;
+#endif
+}
+
+void run_fma_turns([[maybe_unused]] int vector_bits, int64_t turns) {
+#if defined(__x86_64__)
+  vector_bits == 512 ? fma_zmm(turns) : fma_ymm(turns);
+#else
+  // No peak, but work that always takes the same number of cycles.
+  volatile double sink = 0;
+  double total = 1;
+  for (int64_t t = 0; t < turns; ++t) total = total * 0.51 + 0.26;
+  sink = total;
+  static_cast<void>(sink);
+#endif
+}
+
 double peak_flops_once([[maybe_unused]] int vector_bits, [[maybe_unused]] double seconds) {
 #if defined(__x86_64__)
   // Twelve FMAs take six cycles where two issue a cycle, of some 0.3 ns.
   const auto turns = std::max<int64_t>(2000, static_cast<int64_t>(seconds / 1.8e-9));
-  const auto start = Clock::now();
-  vector_bits == 512 ? fma_zmm(turns) : fma_ymm(turns);
-  return 12.0 * static_cast<double>(turns) * 2 * (vector_bits == 512 ? 16 : 8) / seconds_since(start);
+  const WorkTimer timer(1);
+  run_fma_turns(vector_bits, turns);
+  return static_cast<double>(fma_turn_flops(vector_bits) * turns) / timer.us() * 1e6;
+#else
+  return 0;
+#endif
+}
+
+double read_bandwidth([[maybe_unused]] ThreadPool& pool, [[maybe_unused]] int vector_bits,
+                      [[maybe_unused]] int64_t bytes) {
+#if defined(__x86_64__)
+  struct Sweep {
+    std::vector<std::vector<char>> memory;
+    int64_t bytes = 0, turns = 1;
+    bool wide = false;
+  } sweep;
+  sweep.bytes = std::max<int64_t>(256, bytes / 256 * 256);
+  sweep.turns = std::max<int64_t>(1, (int64_t{1} << 20) / sweep.bytes);
+  sweep.wide = vector_bits == 512;
+  sweep.memory.resize(static_cast<size_t>(pool.threads()));
+  const auto part = [](void* closure, int64_t begin, int64_t end, int32_t) -> int32_t {
+    auto& work = *static_cast<Sweep*>(closure);
+    for (int64_t k = begin; k < end; ++k) {
+      std::vector<char>& memory = work.memory[static_cast<size_t>(k)];
+      memory.resize(static_cast<size_t>(work.bytes) + 64, 1);
+      char* at = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+      for (int64_t t = 0; t < work.turns; ++t) read_all(at, work.bytes, work.wide);
+    }
+    return 0;
+  };
+  double best = 0;
+  for (int window = 0; window < kWindows; ++window) {
+    const WorkTimer timer(pool.threads());
+    if (pool.threads() == 1) part(&sweep, 0, 1, 0);
+    else pool.parallel_for(part, &sweep, pool.threads());
+    best = std::max(best, static_cast<double>(sweep.bytes * sweep.turns * pool.threads()) / timer.us() * 1e6);
+  }
+  return best;
 #else
   return 0;
 #endif
@@ -135,12 +190,12 @@ double clock_hz_once([[maybe_unused]] double seconds) {
   auto turns = std::max<int64_t>(2000, static_cast<int64_t>(seconds / 2.4e-9));
   const double additions = 8.0 * static_cast<double>(turns);
   uint64_t x = 1;
-  const auto start = Clock::now();
+  const WorkTimer timer(1);
   asm volatile(
       "1:\n\taddq %1, %1\n\taddq %1, %1\n\taddq %1, %1\n\taddq %1, %1\n\taddq %1, %1\n\taddq %1, %1\n\taddq %1, "
       "%1\n\taddq %1, %1\n\tdecq %0\n\tjnz 1b"
       : "+r"(turns), "+r"(x)::"cc");
-  return additions / seconds_since(start);
+  return additions / timer.us() * 1e6;
 #else
   return 0;
 #endif
@@ -163,4 +218,4 @@ Bandwidths measure_bandwidths([[maybe_unused]] const Target& target) {
 #endif
 }
 
-}  // namespace tensmith::bench
+}  // namespace tensmith

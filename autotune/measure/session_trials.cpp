@@ -24,7 +24,7 @@ SessionClock::time_point in_seconds(double seconds) {
 
 }  // namespace
 
-void MeasureJob::fail(MeasureFailure failure, std::string message, int signal) {
+void MeasureTrial::fail(MeasureFailure failure, std::string message, int signal) {
   if (is_failed()) return;
   result.failure = failure;
   result.message = std::move(message);
@@ -59,32 +59,32 @@ bool MeasureSession::State::may_overlap(int threads) const {
 /// Ends candidates of tasks that are lost, and takes those with code of their own past the builders.
 void MeasureSession::State::take_ready_made() {
   for (auto* queue : {&waiting, &built}) {
-    std::deque<std::unique_ptr<MeasureJob>> left;
-    for (auto& job : *queue) {
-      const SessionTask& task = tasks.at(job->result.task);
-      if (!job->is_reference && task.reference == SessionTask::Reference::kFailed) {
-        job->fail(MeasureFailure::kTaskFailed, task.note);
-        complete(std::move(job));
+    std::deque<std::unique_ptr<MeasureTrial>> left;
+    for (auto& trial : *queue) {
+      const SessionTask& task = tasks.at(trial->result.task);
+      if (!trial->is_reference && task.reference == SessionTask::Reference::kFailed) {
+        trial->fail(MeasureFailure::kTaskFailed, task.note);
+        complete(std::move(trial));
       } else {
-        left.push_back(std::move(job));
+        left.push_back(std::move(trial));
       }
     }
     *queue = std::move(left);
   }
   // Each holds a file descriptor, so only a few at a time.
-  std::deque<std::unique_ptr<MeasureJob>> left;
-  for (auto& job : waiting) {
-    if (!job->candidate.built || built.size() >= kMostBuilt) {
-      left.push_back(std::move(job));
+  std::deque<std::unique_ptr<MeasureTrial>> left;
+  for (auto& trial : waiting) {
+    if (!trial->candidate.built || built.size() >= kMostBuilt) {
+      left.push_back(std::move(trial));
       continue;
     }
-    const std::vector<uint8_t>& bytes = job->candidate.built->object.bytes;
-    job->kernel = to_json(*job->candidate.built);
-    job->code = std::make_shared<SharedMemory>();
-    job->code->write(bytes);
-    job->result.build.code_bytes = static_cast<int64_t>(bytes.size());
-    job->candidate.built.reset();
-    built.push_back(std::move(job));
+    const std::vector<uint8_t>& bytes = trial->candidate.built->object.bytes;
+    trial->kernel = to_json(*trial->candidate.built);
+    trial->code = std::make_shared<SharedMemory>();
+    trial->code->write(bytes);
+    trial->result.build.code_bytes = static_cast<int64_t>(bytes.size());
+    trial->candidate.built.reset();
+    built.push_back(std::move(trial));
   }
   waiting = std::move(left);
 }
@@ -92,67 +92,67 @@ void MeasureSession::State::take_ready_made() {
 void MeasureSession::State::schedule() {
   const auto busy = [&](bool builder) {
     return std::any_of(slots.begin(), slots.end(),
-                       [&](const auto& slot) { return slot->is_builder == builder && slot->job; });
+                       [&](const auto& slot) { return slot->is_builder == builder && slot->trial; });
   };
   take_ready_made();
   const auto next_run = [&] {
-    return std::find_if(built.begin(), built.end(), [&](const auto& job) {
-      return job->is_reference || tasks.at(job->result.task).reference == SessionTask::Reference::kReady;
+    return std::find_if(built.begin(), built.end(), [&](const auto& trial) {
+      return trial->is_reference || tasks.at(trial->result.task).reference == SessionTask::Reference::kReady;
     });
   };
   for (auto& slot : slots) {
-    if (slot->is_builder || !slot->is_ready || slot->job) continue;
+    if (slot->is_builder || !slot->is_ready || slot->trial) continue;
     const auto it = next_run();
     if (it == built.end()) break;
     if (!may_overlap(tasks.at((*it)->result.task).task.request.threads)) {
       // The kernel needs the builders' cores: those finish what they have, and build a few ahead first.
       if (busy(true) || (!waiting.empty() && built.size() < kMostBuilt / 2 && !(*it)->is_reference)) break;
     }
-    std::unique_ptr<MeasureJob> job = std::move(*it);
+    std::unique_ptr<MeasureTrial> trial = std::move(*it);
     built.erase(it);
-    start_run(*slot, std::move(job));
+    start_run(*slot, std::move(trial));
   }
   for (auto& slot : slots) {
-    if (!slot->is_builder || !slot->is_ready || slot->job) continue;
+    if (!slot->is_builder || !slot->is_ready || slot->trial) continue;
     const auto next_build =
-        std::find_if(waiting.begin(), waiting.end(), [](const auto& job) { return !job->candidate.built; });
+        std::find_if(waiting.begin(), waiting.end(), [](const auto& trial) { return !trial->candidate.built; });
     if (next_build == waiting.end()) break;
     if (built.size() >= kMostBuilt) break;
     const bool blocked = std::any_of(slots.begin(), slots.end(), [&](const auto& other) {
-      return !other->is_builder && other->job &&
-             !may_overlap(tasks.count(other->job->result.task) ? tasks.at(other->job->result.task).task.request.threads
-                                                               : 1);
+      return !other->is_builder && other->trial &&
+             !may_overlap(
+                 tasks.count(other->trial->result.task) ? tasks.at(other->trial->result.task).task.request.threads : 1);
     });
     if (blocked) break;
-    std::unique_ptr<MeasureJob> job = std::move(*next_build);
+    std::unique_ptr<MeasureTrial> trial = std::move(*next_build);
     waiting.erase(next_build);
-    start_build(*slot, std::move(job));
+    start_build(*slot, std::move(trial));
   }
 }
 
-void MeasureSession::State::start_build(WorkerSlot& slot, std::unique_ptr<MeasureJob> job) {
-  give_task(slot, job->result.task);
-  job->code = std::make_shared<SharedMemory>();
+void MeasureSession::State::start_build(WorkerSlot& slot, std::unique_ptr<MeasureTrial> trial) {
+  give_task(slot, trial->result.task);
+  trial->code = std::make_shared<SharedMemory>();
   Json steps = Json::array();
-  for (const Step& step : job->candidate.steps) steps.push_back(to_string(step));
+  for (const Step& step : trial->candidate.steps) steps.push_back(to_string(step));
   Json json{{"op", "build"},
-            {"task", session_task_name(job->result.task)},
+            {"task", session_task_name(trial->result.task)},
             {"steps", std::move(steps)},
-            {"to", job->code->path()},
+            {"to", trial->code->path()},
             {"seconds", options.limits.build_s},
-            {"code_bytes", job->is_reference ? kReferenceCodeBytes : options.limits.code_bytes},
+            {"code_bytes", trial->is_reference ? kReferenceCodeBytes : options.limits.code_bytes},
             {"max_unroll", options.limits.max_unroll}};
-  if (job->candidate.use_guard) json["guard"] = to_json(options.guard);
-  job->started = SessionClock::now();
+  if (trial->candidate.use_guard) json["guard"] = to_json(options.guard);
+  trial->started = SessionClock::now();
   slot.deadline = in_seconds(3 * options.limits.build_s + kGrace);
-  slot.job = std::move(job);
+  slot.trial = std::move(trial);
   ++slot.builds;
   ++counts.builds;
   request(slot, RequestKind::kBuild, std::move(json));
 }
 
-void MeasureSession::State::start_run(WorkerSlot& slot, std::unique_ptr<MeasureJob> job) {
-  const int id = job->result.task;
+void MeasureSession::State::start_run(WorkerSlot& slot, std::unique_ptr<MeasureTrial> trial) {
+  const int id = trial->result.task;
   const SessionTask& task = tasks.at(id);
   double seconds = 0;
   const auto load = [&](RequestKind kind, const std::string& name, const Json& kernel,
@@ -174,9 +174,9 @@ void MeasureSession::State::start_run(WorkerSlot& slot, std::unique_ptr<MeasureJ
                  {"kernel", "reference"},
                  {"seconds", options.limits.reference_s}});
   };
-  job->started = SessionClock::now();
-  slot.job = std::move(job);
-  MeasureJob& run = *slot.job;
+  trial->started = SessionClock::now();
+  slot.trial = std::move(trial);
+  MeasureTrial& run = *slot.trial;
   ++counts.runs;
   give_task(slot, id);
   if (run.is_reference) {
@@ -235,8 +235,9 @@ void MeasureSession::State::read_lines(WorkerSlot& slot) {
     // A login's greeting, a library's chatter: skipped, as long as it ends.
     if (slot.awaited.empty() || slot.awaited.front().id != id) {
       if (++slot.bad_lines < kMostBadLines && !line->too_long) continue;
-      if (slot.job)
-        slot.job->fail(MeasureFailure::kBadAnswer, "the worker writes what is no answer: " + line->text.substr(0, 80));
+      if (slot.trial)
+        slot.trial->fail(MeasureFailure::kBadAnswer,
+                         "the worker writes what is no answer: " + line->text.substr(0, 80));
       worker_ended(slot, /*by_deadline=*/true);
       return;
     }
