@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/base/files.h"
+
 namespace tensmith {
 
 namespace {
@@ -17,19 +19,23 @@ struct Symbol {
   unsigned char type;
 };
 
+/// What stands before and behind the content of an object.
+struct Frame {
+  std::string before, behind;
+};
+
 /// Writes an ELF64 little-endian object with one content section; all symbols are global and lie at its start.
 /// Layout: header, content, symbol table, names, section headers.
 class ElfWriter {
  public:
-  ElfWriter(const Target& target, const char* section, uint64_t flags, std::span<const uint8_t> content,
-            uint64_t alignment)
+  ElfWriter(const Target& target, const char* section, uint64_t flags, uint64_t content_size, uint64_t alignment)
       : machine_(target.arch == "aarch64" ? EM_AARCH64 : EM_X86_64),
         section_(section),
         flags_(flags),
-        content_(content),
+        content_size_(content_size),
         alignment_(alignment) {}
 
-  std::vector<uint8_t> write(const std::vector<Symbol>& symbols) {
+  Frame frame(const std::vector<Symbol>& symbols) {
     std::string names(1, '\0'), section_names(1, '\0');
     std::vector<Elf64_Sym> table(1);
     std::memset(table.data(), 0, sizeof(Elf64_Sym));
@@ -59,7 +65,7 @@ class ElfWriter {
       offset += size;
       return headers.back();
     };
-    add_section(section_, SHT_PROGBITS, flags_, content_.size(), alignment_);
+    add_section(section_, SHT_PROGBITS, flags_, content_size_, alignment_);
     add_section(".note.GNU-stack", SHT_PROGBITS, 0, 0, 1);  // says that the stack need not be executable
     Elf64_Shdr& symtab = add_section(".symtab", SHT_SYMTAB, 0, table.size() * sizeof(Elf64_Sym), 8);
     symtab.sh_link = 4;  // .strtab
@@ -85,20 +91,19 @@ class ElfWriter {
     header.e_shstrndx = static_cast<uint16_t>(headers.size() - 1);
 
     static_assert(std::endian::native == std::endian::little, "structures are written as they lie in memory");
-    std::vector<uint8_t> bytes;
-    bytes.reserve(offset + headers.size() * sizeof(Elf64_Shdr));
-    auto put = [&](const void* data, size_t size, uint64_t at) {
-      bytes.resize(at);
-      const auto* first = static_cast<const uint8_t*>(data);
-      bytes.insert(bytes.end(), first, first + size);
+    Frame frame;
+    const auto put = [](std::string& part, const void* data, size_t size, uint64_t at) {
+      part.resize(at);
+      part.append(static_cast<const char*>(data), size);
     };
-    put(&header, sizeof header, 0);
-    put(content_.data(), content_.size(), headers[1].sh_offset);
-    put(table.data(), table.size() * sizeof(Elf64_Sym), headers[3].sh_offset);
-    put(names.data(), names.size(), headers[4].sh_offset);
-    put(section_names.data(), section_names.size(), headers[5].sh_offset);
-    put(headers.data(), headers.size() * sizeof(Elf64_Shdr), offset);
-    return bytes;
+    put(frame.before, &header, sizeof header, 0);
+    frame.before.resize(headers[1].sh_offset);
+    const uint64_t end = headers[1].sh_offset + content_size_;
+    put(frame.behind, table.data(), table.size() * sizeof(Elf64_Sym), headers[3].sh_offset - end);
+    put(frame.behind, names.data(), names.size(), headers[4].sh_offset - end);
+    put(frame.behind, section_names.data(), section_names.size(), headers[5].sh_offset - end);
+    put(frame.behind, headers.data(), headers.size() * sizeof(Elf64_Shdr), offset - end);
+    return frame;
   }
 
  private:
@@ -113,32 +118,59 @@ class ElfWriter {
   uint16_t machine_;
   const char* section_;
   uint64_t flags_;
-  std::span<const uint8_t> content_;
+  uint64_t content_size_;
   uint64_t alignment_;
 };
+
+ObjectCode framed(const Frame& frame, std::span<const uint8_t> content) {
+  ObjectCode object;
+  object.bytes.reserve(frame.before.size() + content.size() + frame.behind.size());
+  object.bytes.insert(object.bytes.end(), frame.before.begin(), frame.before.end());
+  object.bytes.insert(object.bytes.end(), content.begin(), content.end());
+  object.bytes.insert(object.bytes.end(), frame.behind.begin(), frame.behind.end());
+  return object;
+}
+
+Frame data_frame(const std::string& symbol, uint64_t size, int64_t alignment, const Target& target) {
+  constexpr uint64_t kLimit = uint64_t{1} << 31;
+  TS_USER_CHECK(size < kLimit, "data-too-large")
+      << "codegen: data " << symbol << ": expected less than " << kLimit << " bytes, got " << size
+      << "; keep the weights in a file of their own";
+  TS_CHECK(alignment > 0 && std::has_single_bit(static_cast<uint64_t>(alignment))) << "alignment " << alignment;
+  return ElfWriter(target, ".rodata", SHF_ALLOC, size, static_cast<uint64_t>(alignment))
+      .frame({{symbol, size, STT_OBJECT}});
+}
 
 }  // namespace
 
 ObjectCode make_data_object(const std::string& symbol, std::span<const uint8_t> bytes, int64_t alignment,
                             const Target& target) {
-  constexpr uint64_t kLimit = uint64_t{1} << 31;
-  TS_USER_CHECK(bytes.size() < kLimit, "data-too-large")
-      << "codegen: data " << symbol << ": expected less than " << kLimit << " bytes, got " << bytes.size()
-      << "; keep the weights in a file of their own";
-  TS_CHECK(alignment > 0 && std::has_single_bit(static_cast<uint64_t>(alignment))) << "alignment " << alignment;
-  ObjectCode object;
-  object.bytes = ElfWriter(target, ".rodata", SHF_ALLOC, bytes, static_cast<uint64_t>(alignment))
-                     .write({{symbol, bytes.size(), STT_OBJECT}});
-  return object;
+  return framed(data_frame(symbol, bytes.size(), alignment, target), bytes);
+}
+
+Result<void> write_data_object(const std::string& path, const std::string& symbol, int64_t size, int64_t alignment,
+                               const Target& target, const DataPieces& pieces) {
+  const Frame frame = data_frame(symbol, static_cast<uint64_t>(size), alignment, target);
+  Result<AtomicFile> created = AtomicFile::create(path);
+  if (!created) return created.failure();
+  AtomicFile file = std::move(created).value();
+  Result<void> written = file.write(frame.before);
+  int64_t left = size;
+  pieces([&](std::span<const uint8_t> piece) {
+    left -= static_cast<int64_t>(piece.size());
+    if (written) written = file.write(piece.data(), piece.size());
+  });
+  TS_CHECK(left == 0) << symbol << ": " << left << " bytes missing";
+  if (written) written = file.write(frame.behind);
+  if (!written) return written;
+  return file.commit();
 }
 
 ObjectCode make_stub_object(const std::vector<std::string>& functions, const Target& target) {
   const uint8_t content[16] = {};
   std::vector<Symbol> symbols;
   for (const std::string& name : functions) symbols.push_back({name, 0, STT_FUNC});
-  ObjectCode object;
-  object.bytes = ElfWriter(target, ".text", SHF_ALLOC | SHF_EXECINSTR, content, 16).write(symbols);
-  return object;
+  return framed(ElfWriter(target, ".text", SHF_ALLOC | SHF_EXECINSTR, sizeof content, 16).frame(symbols), content);
 }
 
 }  // namespace tensmith

@@ -29,23 +29,29 @@ struct SymbolSets {
   std::set<std::string> defined, undefined;
 };
 
-SymbolSets symbols_of(std::span<const ObjectCode> objects) {
-  SymbolSets sets;
-  for (const ObjectCode& object : objects) {
-    llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> file =
-        llvm::object::ObjectFile::createObjectFile(buffer_of(object));
-    if (!file)
-      throw UserError("link-failed", "link: object: expected an ELF object, got: " + llvm::toString(file.takeError()));
-    for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
-      llvm::Expected<uint32_t> flags = symbol.getFlags();
-      llvm::Expected<llvm::StringRef> name = symbol.getName();
-      if (!flags || !name) {
-        llvm::consumeError(flags ? name.takeError() : flags.takeError());
-        throw UserError("link-failed", "link: object: expected an ELF object, got a damaged symbol table");
-      }
-      if (!(*flags & llvm::object::SymbolRef::SF_Global)) continue;
-      (*flags & llvm::object::SymbolRef::SF_Undefined ? sets.undefined : sets.defined).insert(name->str());
+void add_symbols(llvm::MemoryBufferRef object, SymbolSets& sets) {
+  llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> file = llvm::object::ObjectFile::createObjectFile(object);
+  if (!file)
+    throw UserError("link-failed", "link: object: expected an ELF object, got: " + llvm::toString(file.takeError()));
+  for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
+    llvm::Expected<uint32_t> flags = symbol.getFlags();
+    llvm::Expected<llvm::StringRef> name = symbol.getName();
+    if (!flags || !name) {
+      llvm::consumeError(flags ? name.takeError() : flags.takeError());
+      throw UserError("link-failed", "link: object: expected an ELF object, got a damaged symbol table");
     }
+    if (!(*flags & llvm::object::SymbolRef::SF_Global)) continue;
+    (*flags & llvm::object::SymbolRef::SF_Undefined ? sets.undefined : sets.defined).insert(name->str());
+  }
+}
+
+SymbolSets symbols_of(std::span<const ObjectCode> objects, const LinkOptions& options) {
+  SymbolSets sets;
+  for (const ObjectCode& object : objects) add_symbols(buffer_of(object), sets);
+  for (const std::string& path : options.object_files) {
+    const auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+    if (!file) throw UserError("link-failed", "link: object " + path + ": " + file.getError().message());
+    add_symbols((*file)->getMemBufferRef(), sets);
   }
   for (const std::string& name : sets.defined) sets.undefined.erase(name);
   sets.undefined.erase("_GLOBAL_OFFSET_TABLE_");  // the linker makes it
@@ -129,7 +135,7 @@ std::string make_stub_library(const SystemLibrary& library, const Target& target
 
 void link_shared_library(std::span<const ObjectCode> objects, const Target& target, const LinkOptions& options,
                          const std::string& path) {
-  const SymbolSets symbols = symbols_of(objects);
+  const SymbolSets symbols = symbols_of(objects, options);
   check_exports(symbols, options);
   TempDir folder;
   std::vector<std::string> libraries;
@@ -177,17 +183,19 @@ void link_shared_library(std::span<const ObjectCode> objects, const Target& targ
                                         "--version-script=" + exports};
   if (!options.soname.empty()) arguments.push_back("--soname=" + options.soname);
   for (std::string& object : write_objects(objects, folder)) arguments.push_back(std::move(object));
+  arguments.insert(arguments.end(), options.object_files.begin(), options.object_files.end());
   for (std::string& library : libraries) arguments.push_back(std::move(library));
   arguments.insert(arguments.end(), {"-o", path});
   run_lld(std::move(arguments));
 }
 
 ObjectCode link_object(std::span<const ObjectCode> objects, const Target& target, const LinkOptions& options) {
-  check_exports(symbols_of(objects), options);
+  check_exports(symbols_of(objects, options), options);
   TempDir folder;
   const std::string path = folder.file("combined.o");
   std::vector<std::string> arguments = {"ld.lld", "-m", emulation(target), "-r", "--threads=1"};
   for (std::string& object : write_objects(objects, folder)) arguments.push_back(std::move(object));
+  arguments.insert(arguments.end(), options.object_files.begin(), options.object_files.end());
   arguments.insert(arguments.end(), {"-o", path});
   run_lld(std::move(arguments));
   Result<std::string> combined = read_file(path, INT64_MAX);

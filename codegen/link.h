@@ -16,6 +16,8 @@ namespace tensmith {
 struct LinkOptions {
   std::string soname;                 ///< name by which programs ask for the library: "libnet.so"
   std::vector<std::string> exported;  ///< the only symbols visible outside
+  /// Paths of further objects, for data that should not stand in memory too.
+  std::vector<std::string> object_files = {};
 };
 
 /// Writes a shared library: position-independent, read-only after relocation, all symbols bound when loading, needing

@@ -13,12 +13,16 @@ std::string manifest_path(const std::string& library) {
 }
 
 Result<Json> manifest_file_entry(const std::string& path) {
-  Result<std::string> digest = sha256_file(path);
+  const Result<std::string> digest = sha256_file(path);
   if (!digest) return digest.failure();
+  return manifest_file_entry(path, *digest);
+}
+
+Result<Json> manifest_file_entry(const std::string& path, const std::string& sha256) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   if (error) return Failure{"cannot-read", path + ": cannot be read: " + error.message()};
-  return Json{{"name", std::filesystem::path(path).filename().string()}, {"bytes", bytes}, {"sha256", *digest}};
+  return Json{{"name", std::filesystem::path(path).filename().string()}, {"bytes", bytes}, {"sha256", sha256}};
 }
 
 Result<bool> check_against_manifest(const std::string& path, const Json& manifest) {

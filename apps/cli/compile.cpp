@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <future>
 #include <iostream>
 
 #include "apps/cli/commands.h"
@@ -19,16 +20,18 @@ int compile(const Options& options) {
   // Found out now, not after minutes of compiling: a probe that leaves nothing behind.
   if (const Result<AtomicFile> probe = AtomicFile::create(options.output); !probe)
     throw UserError(probe.failure().id, probe.failure().message);
-  const std::string digest = take(sha256_file(options.model));
+  std::future<Result<std::string>> digest = std::async(sha256_file, options.model);
   graph::Graph graph = import_model(options).take();
   check_dims_known(graph);
   CompileOptions compile = compile_options(options);
   compile.prefix = prefix_for(options.output);
   CompiledProgram program = compile_graph(graph, compile);
-  program.model_digest = digest;
+  graph = {};  // its weights are the program's now, which lets go of each that it has written
+  program.model_digest = take(digest.get());
   if (!options.records.empty()) std::cerr << tuning_summary(program.kernels) << "\n";
   ExportOptions target;
   target.path = options.output;
+  target.is_last_use = true;
   target.weights = options.weights == "embed"  ? WeightsHome::kEmbed
                    : options.weights == "file" ? WeightsHome::kFile
                                                : WeightsHome::kAuto;

@@ -176,7 +176,7 @@ KernelCheckReport check_kernels(const LoadedModel& model, Instance& instance, co
   std::vector<uint8_t*> buffers;
   for (std::vector<HostTensor>* list : {&inputs, &outputs})
     for (HostTensor& tensor : *list) buffers.push_back(static_cast<uint8_t*>(tensor.raw()));
-  buffers.push_back(const_cast<uint8_t*>(program.weights->data()));
+  buffers.push_back(const_cast<uint8_t*>(program.weights->bytes().data()));
   buffers.push_back(static_cast<uint8_t*>(arena.data()));
   Watch watch(model, options, std::move(buffers));
   take(instance.set_workspace(arena.data(), arena.size()));

@@ -133,7 +133,9 @@ std::shared_ptr<const graph::Graph> reference_of(const graph::Graph& graph, cons
   return part ? std::make_shared<const graph::Graph>(std::move(part).value()) : nullptr;
 }
 
-CompiledProgram compile_with(graph::Graph& graph, const CompileOptions& options, CompileObserver& observer) {
+/// `original` is let go when all passes are done: its weights would be memory beside those that passes made of them.
+CompiledProgram compile_with(graph::Graph& graph, std::optional<graph::Graph>& original, const CompileOptions& options,
+                             CompileObserver& observer) {
   const Timer total;
   CompiledProgram program;
   program.prefix = options.prefix;
@@ -175,9 +177,13 @@ CompiledProgram compile_with(graph::Graph& graph, const CompileOptions& options,
     task.info->first_node = graph.node(group.nodes[0]).name;
     task.info->flops = flops_of(graph, group);
     task.info->bytes = traffic_of(task.work.workload);
+    for (const graph::Value& input : task.work.inputs)
+      if (const graph::Constant* constant = graph.constant(input))
+        task.info->constant_bytes += static_cast<double>(constant->num_bytes());
     for (graph::NodeId id : group.nodes) task.info->ops.push_back(graph.node(id).op->name);
     tasks.push_back(std::move(task));
   }
+  original.reset();
   program.stats.passes_ms = total.ms();
 
   Timer timer;
@@ -227,16 +233,17 @@ CompiledProgram compile_graph(graph::Graph& graph, const CompileOptions& given) 
   options.contract_fma = options.contract_fma && switches->contract;
   options.want_references = options.want_references || switches->check;
   CompileObserver observer(*switches);
-  const graph::Graph original = graph.clone();  // constants are shared
+  std::optional<graph::Graph> original = graph.clone();  // constants are shared
   try {
-    CompiledProgram program = compile_with(graph, options, observer);
+    CompiledProgram program = compile_with(graph, original, options, observer);
     program.default_threads = given.threads;
     return program;
   } catch (const ReproducibleError&) {
     throw;
   } catch (const InternalError& e) {
-    throw ReproducibleError(e.message(), {{"error.txt", e.message() + "\n"},
-                                          {"model.graph", reproducer_graph(reduced(original, options, e.message()))}});
+    const std::string model =
+        original ? reproducer_graph(reduced(*original, options, e.message())) : reproducer_graph(graph);
+    throw ReproducibleError(e.message(), {{"error.txt", e.message() + "\n"}, {"model.graph", model}});
   }
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/base/config.h"
 #include "runtime/base/files.h"
 #include "runtime/base/json.h"
+#include "runtime/base/sha256.h"
 #include "runtime/export/model_image.h"
 #include "runtime/export/support_object.h"
 #include "runtime/export/weights_writer.h"
@@ -31,7 +32,13 @@ constexpr int64_t kMaxEmbedded = int64_t{64} << 20;
 template <typename T>
 T take(Result<T> result) {
   if (!result) throw UserError(result.failure().id, result.failure().message);
-  return std::move(result).value();
+  if constexpr (!std::is_void_v<T>) return std::move(result).value();
+}
+
+WeightsDigests write_weights(int64_t size, const DataPieces& pieces, const std::string& path) {
+  WeightsWriter writer = take(WeightsWriter::create(path, size));
+  pieces([&](std::span<const uint8_t> piece) { take(writer.write(piece)); });
+  return take(writer.finish());
 }
 
 ModelDescription describe(const CompiledProgram& program, const std::string& name) {
@@ -50,7 +57,7 @@ ModelDescription describe(const CompiledProgram& program, const std::string& nam
   variant.run_symbol = program.prefix + "main_packed";
   variant.arena_bytes = program.arena_bytes;
   variant.weights_symbol = program.prefix + "weights";
-  variant.weights_bytes = static_cast<int64_t>(program.weights->size());
+  variant.weights_bytes = program.weights->size();
   for (const KernelCall& call : program.calls) {
     const CompiledKernel& kernel = program.kernels[call.kernel];
     variant.kernels.push_back({kernel.name + " " + call.label, kernel.flops, kernel.bytes});
@@ -205,9 +212,10 @@ Module load_program(std::shared_ptr<const CompiledProgram> program) {
     std::shared_ptr<const CompiledProgram> program;
     JitModule module;
   };
+  const WeightBytes& weights = program->weights->bytes();
   auto code = std::make_shared<Code>(Code{program, JitModule::load(program->objects)});
   const auto resolve = [&](const std::string& symbol) -> const void* {
-    if (symbol == program->prefix + "weights") return program->weights->data();
+    if (symbol == program->prefix + "weights") return weights.data();
     return code->module.find(symbol);
   };
   return take(Module::from_memory(describe(*program, "model"), resolve, code));
@@ -225,26 +233,33 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   result.library = options.path;
   result.header = (path.parent_path() / (name + ".h")).string();
   result.manifest = manifest_path(options.path);
-  const bool in_file =
-      options.weights == WeightsHome::kFile ||
-      (options.weights == WeightsHome::kAuto && static_cast<int64_t>(program.weights->size()) > kMaxEmbedded);
+  const bool in_file = options.weights == WeightsHome::kFile ||
+                       (options.weights == WeightsHome::kAuto && program.weights->size() > kMaxEmbedded);
 
   ModelDescription description = describe(program, name);
   std::vector<ObjectCode> objects = program.objects;
   Staging staging(path.parent_path());
   const std::string staged_header = staging.path_for(result.header),
                     staged_manifest = staging.path_for(result.manifest);
-  std::vector<std::string> staged_weights;
+  const DataPieces pieces = [&](const std::function<void(std::span<const uint8_t>)>& take_piece) {
+    if (options.is_last_use) program.weights->for_each_at_last(take_piece);
+    else program.weights->for_each(take_piece);
+  };
+  Json weights_entry;
+  LinkOptions link;
   if (in_file) {
     const std::string file = name + ".weights";
     result.weights = (path.parent_path() / file).string();
-    staged_weights.push_back(staging.path_for(result.weights));
-    description.variants[0].weights_sha256 =
-        take(write_weights_file(staged_weights[0], std::as_bytes(std::span<const uint8_t>(*program.weights))));
+    const std::string staged = staging.path_for(result.weights);
+    const WeightsDigests digests = write_weights(program.weights->size(), pieces, staged);
+    weights_entry = take(manifest_file_entry(staged, sha256_text(digests.file)));
+    description.variants[0].weights_sha256 = digests.weights;
     description.variants[0].weights_file = file;
     description.variants[0].weights_symbol.clear();
   } else {
-    objects.push_back(make_data_object(program.prefix + "weights", *program.weights, 64, program.target));
+    link.object_files.push_back(staging.scratch("weights.o"));
+    take(write_data_object(link.object_files[0], program.prefix + "weights", program.weights->size(), 64,
+                           program.target, pieces));
   }
   const std::string staged_library = staging.path_for(result.library);  // comes last to its place
   Json manifest = manifest_of(program, name, in_file ? name + ".weights" : "");
@@ -256,13 +271,10 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   codegen.module_name = "entry";
   objects.push_back(compile(typed_entry(program), program.target, codegen));
 
-  LinkOptions link;
   link.soname = path.filename().string();
   link.exported = exported_names(program.prefix);
   link.exported.push_back(program.prefix + "run");
-  const auto write = [&](const std::string& file, std::string_view bytes) {
-    if (Result<void> ok = write_file(file, bytes); !ok) throw UserError(ok.failure().id, ok.failure().message);
-  };
+  const auto write = [](const std::string& file, std::string_view bytes) { take(write_file(file, bytes)); };
   if (suffix == ".so") {
     link_shared_library(objects, program.target, link, staged_library);
   } else {
@@ -275,10 +287,10 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
     }
   }
   write(staged_header, header_text(program, name));
-  std::vector<std::string> staged{staged_library, staged_header};
-  staged.insert(staged.end(), staged_weights.begin(), staged_weights.end());
   manifest["files"] = Json::array();
-  for (const std::string& file : staged) manifest["files"].push_back(take(manifest_file_entry(file)));
+  for (const std::string& file : {staged_library, staged_header})
+    manifest["files"].push_back(take(manifest_file_entry(file)));
+  if (in_file) manifest["files"].push_back(std::move(weights_entry));
   write(staged_manifest, json_text(manifest));
   staging.commit();
   return result;

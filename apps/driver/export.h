@@ -18,6 +18,9 @@ enum class WeightsHome : uint8_t { kEmbed, kFile, kAuto /* embedded below 64 MiB
 struct ExportOptions {
   std::string path;  ///< OUT.so, OUT.a or OUT.o
   WeightsHome weights = WeightsHome::kAuto;
+  /// Let go of the program's weights while they are written, which saves their memory during the link: the program can
+  /// then neither run nor be exported again.
+  bool is_last_use = false;
 };
 
 /// Files that an export wrote.

@@ -129,12 +129,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
   // Memory of the values between kernels and of workspaces, by the calls that use them.
   std::vector<graph::MemoryRequest> requests;
   std::map<PackedKey, int64_t> packed;
-  struct Packing {
-    const graph::Constant* constant;
-    Layout layout;
-    int64_t offset;
-  };
-  std::vector<Packing> packings;
+  std::vector<ProgramWeights::Piece> pieces;
   std::map<std::pair<graph::Value, std::string>, int64_t> weight_place;
   int64_t weight_bytes = 0;
   const auto place_constant = [&](graph::Value value, const Layout& wanted) {
@@ -142,7 +137,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     const Layout layout = wanted.dims().empty() ? Layout::row_major(static_cast<int>(constant.shape().size())) : wanted;
     auto [it, fresh] = packed.try_emplace(packed_key(constant, layout), weight_bytes);
     if (fresh) {
-      packings.push_back({&constant, layout, weight_bytes});
+      pieces.push_back({constant, layout, weight_bytes});
       weight_bytes += round_up(packed_bytes(constant, layout));
     }
     return it->second;
@@ -213,11 +208,9 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
   const graph::MemoryPlan plan = graph::plan_memory(requests, kAlignment);
   offsets_ = plan.offsets;
 
-  program.weights = std::make_shared<WeightBytes>();
   for (size_t k = 0; k < graph_.outputs.size(); ++k)
     if (graph_.constant(graph_.outputs[k])) place_constant(graph_.outputs[k], {});
-  program.weights->resize(std::max<int64_t>(weight_bytes, kAlignment));
-  for (const Packing& p : packings) pack(*p.constant, p.layout, program.weights->data() + p.offset);
+  program.weights = std::make_shared<ProgramWeights>(std::move(pieces), std::max<int64_t>(weight_bytes, kAlignment));
   program.arena_bytes = std::max<int64_t>(round_up(plan.arena_bytes + placements_.slack), kAlignment);
   program.stats.arena_bytes = plan.arena_bytes;
   program.stats.arena_lower_bound = plan.lower_bound;
@@ -234,7 +227,7 @@ void MainProgramBuilder::finish(CompiledProgram& program) {
     inputs_.push_back(element_buffer("input" + std::to_string(inputs_.size()), graph_.type({id, 0})));
   for (const graph::Value& output : graph_.outputs)
     outputs_.push_back(element_buffer("output" + std::to_string(outputs_.size()), graph_.type(output)));
-  weights_ = make_buffer("weights", kUInt8, {Expr(static_cast<int64_t>(program.weights->size()))});
+  weights_ = make_buffer("weights", kUInt8, {Expr(program.weights->size())});
   arena_ = make_buffer("arena", kUInt8, {Expr(program.arena_bytes)});
 
   std::vector<Stmt> body;

@@ -37,6 +37,8 @@ class Staging {
   /// Where to write what shall become `path`.
   /// Errors: cannot-write when that may not be replaced.
   std::string path_for(const std::string& path);
+  /// Where to write what is only needed meanwhile. `name`: a file name without folder, unlike those of the outputs.
+  std::string scratch(const std::string& name) const { return (folder_ / (".scratch." + name)).string(); }
   /// Moves all files to their places, in the order in which they were asked for: who reads them should find last the
   /// one that leads to the others. When one cannot be moved, those before it are put back to what they were.
   /// Errors: cannot-write; should putting back fail too, the message says where the old files are kept.

@@ -30,7 +30,7 @@ std::string tuning_label(const CompiledKernel& kernel) {
 std::vector<TuningTask> tuning_tasks(const CompiledProgram& program, bool fast_math, bool contract_fma) {
   std::vector<TuningTask> tasks;
   // Weights that a whole run passes over push each other out of the caches.
-  const int64_t cold_bytes = program.weights ? static_cast<int64_t>(program.weights->size()) : 0;
+  const int64_t cold_bytes = program.weights ? program.weights->size() : 0;
   for (size_t k = 0; k < program.kernels.size(); ++k) {
     const CompiledKernel& kernel = program.kernels[k];
     TuningTask task{kernel.schedule.workload(),

@@ -16,6 +16,7 @@ namespace tensmith::graph {
 struct ImportSession {
   const ImportOptions& options;
   ExternalData files;
+  LargeData large;
   ImportResult& result;
   std::set<std::string> used_dims;                                            ///< keys of options.dims that were met
   std::set<std::string> used_constants;                                       ///< the same of options.constants

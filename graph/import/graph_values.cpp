@@ -123,7 +123,8 @@ const GraphImporter::Known* GraphImporter::find(const std::string& name) {
   if (const auto found = values_.find(name); found != values_.end()) return &found->second;
   Result<Constant> constant = Failure{};
   if (const auto found = initializers_.find(name); found != initializers_.end())
-    constant = read_tensor(*found->second, "initializer '" + name + "'", session_.files, session_.options.limits);
+    constant = read_tensor(*found->second, "initializer '" + name + "'", session_.files, session_.options.limits,
+                           session_.large);
   else if (const auto sparse = sparse_initializers_.find(name); sparse != sparse_initializers_.end())
     constant =
         read_sparse_tensor(*sparse->second, "initializer '" + name + "'", session_.files, session_.options.limits);

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "graph/import/graph_importer.h"
+#include "graph/import/varint.h"
 
 namespace tensmith::graph {
 
@@ -17,21 +18,21 @@ namespace {
 
 constexpr int64_t kOldestIr = 3, kNewestIr = 13;
 
-/// A model file in memory; the parser copies each weight out of it once, into the string that then owns it.
+/// A model file in memory. Its large weights are not read through the mapping: pages that are touched there would count
+/// as memory of this process, beside the copy that the compiler works on.
 class MappedFile {
  public:
   MappedFile(const std::string& path, int64_t limit) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int file = file_.number = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     TS_USER_CHECK(file >= 0, "cannot-read") << "model " << path << ": " << std::strerror(errno);
     struct stat info {};
     const bool regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
     size_ = regular ? static_cast<size_t>(info.st_size) : 0;
     if (regular && info.st_size <= limit && size_ > 0) {
-      data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+      data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
       if (data_ == MAP_FAILED) data_ = nullptr;
     }
     const int error = errno;
-    close(file);
     TS_USER_CHECK(regular, "cannot-read") << "model " << path << ": expected a file, got a folder or device";
     TS_USER_CHECK(info.st_size <= limit, "file-too-large")
         << "model " << path << ": expected at most " << limit << " bytes, got " << info.st_size
@@ -45,22 +46,20 @@ class MappedFile {
   }
   const void* data() const { return data_; }
   size_t size() const { return size_; }
+  int descriptor() const { return file_.number; }
 
  private:
+  struct Descriptor {
+    int number = -1;
+    ~Descriptor() {
+      if (number >= 0) close(number);
+    }
+  };
+
+  Descriptor file_;
   void* data_ = nullptr;
   size_t size_ = 0;
 };
-
-/// Reads a varint; false when the bytes end or it is too long.
-bool read_varint(const uint8_t*& at, const uint8_t* end, uint64_t* value) {
-  *value = 0;
-  for (int shift = 0; shift < 64 && at < end; shift += 7) {
-    const uint8_t byte = *at++;
-    *value |= static_cast<uint64_t>(byte & 127) << shift;
-    if (byte < 128) return true;
-  }
-  return false;
-}
 
 /// Why bytes do not parse as a model. A file that starts as a model and whose last field is longer than the file was
 /// cut off.
@@ -73,20 +72,20 @@ bool read_varint(const uint8_t*& at, const uint8_t* end, uint64_t* value) {
       << where << ": expected an ONNX model, got a git-lfs pointer; run 'git lfs pull'";
   bool like_model = *at == 0x08;  // ir_version comes first in every model
   while (like_model && at < end) {
-    uint64_t tag = 0, length = 0;
-    TS_USER_CHECK(read_varint(at, end, &tag), "truncated-model")
+    const std::optional<uint64_t> tag = read_varint(at, end);
+    TS_USER_CHECK(tag.has_value(), "truncated-model")
         << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
-    const uint64_t field = tag >> 3;
+    const uint64_t field = *tag >> 3;
     if (field == 0 || field > 30) break;
-    if ((tag & 7) == 0) {
-      if (!read_varint(at, end, &length))
-        TS_USER_CHECK(false, "truncated-model")
-            << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
-    } else if ((tag & 7) == 2) {
-      TS_USER_CHECK(read_varint(at, end, &length) && length <= static_cast<uint64_t>(end - at), "truncated-model")
+    if ((*tag & 7) == 0) {
+      TS_USER_CHECK(read_varint(at, end).has_value(), "truncated-model")
+          << where << ": expected a whole ONNX model, got one that is cut off; fetch it again";
+    } else if ((*tag & 7) == 2) {
+      const std::optional<uint64_t> length = read_varint(at, end);
+      TS_USER_CHECK(length && *length <= static_cast<uint64_t>(end - at), "truncated-model")
           << where << ": expected a whole ONNX model, got one that is cut off after " << size
           << " bytes; fetch it again";
-      at += length;
+      at += *length;
     } else {
       break;
     }
@@ -134,18 +133,24 @@ void check_dims(const ImportOptions& options, const std::set<std::string>& used,
   }
 }
 
-ImportResult import_bytes(const void* data, size_t size, const std::string& where, const std::string& folder,
+/// `file`: where the bytes come from, or -1.
+ImportResult import_bytes(const void* data, size_t size, int file, const std::string& where, const std::string& folder,
                           const ImportOptions& options) {
   onnx::ModelProto model;
   const bool fits = static_cast<int64_t>(size) <= options.limits.file_bytes && size <= INT32_MAX;
   TS_USER_CHECK(fits, "file-too-large") << where << ": expected at most " << options.limits.file_bytes << " bytes, got "
                                         << size;
-  if (size == 0 || !model.ParseFromArray(data, static_cast<int>(size))) refuse_bytes(where, data, size);
+  std::optional<SlimModel> slim;
+  if (file >= 0) slim = without_large_data(static_cast<const uint8_t*>(data), size);
+  if (slim && !model.ParseFromString(slim->bytes)) slim.reset();  // it shall judge the whole
+  if (!slim && (size == 0 || !model.ParseFromArray(data, static_cast<int>(size)))) refuse_bytes(where, data, size);
   ImportResult result;
   result.info = model_info(model);
   check_model(model, where, result);
   const FlatModel flat = flatten(model, options.limits);
-  ImportSession session{options, ExternalData(folder), result, {}, {}, {}, options.limits.unrolled_nodes};
+  ImportSession session{
+      options, ExternalData(folder),         slim ? LargeData(file, *slim, model) : LargeData(), result, {}, {},
+      {},      options.limits.unrolled_nodes};
   result.graph.name = model.graph().name();
   GraphImporter(session, flat.graph, result.graph, nullptr).run_main();
   check_dims(options, session.used_dims, result.graph);
@@ -198,11 +203,12 @@ Graph ImportResult::take() && {
 ImportResult import_onnx(const std::string& path, const ImportOptions& options) {
   const MappedFile file(path, std::min<int64_t>(options.limits.file_bytes, INT32_MAX));
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return import_bytes(file.data(), file.size(), "model " + path, folder.empty() ? "." : folder.string(), options);
+  return import_bytes(file.data(), file.size(), file.descriptor(), "model " + path,
+                      folder.empty() ? "." : folder.string(), options);
 }
 
 ImportResult import_onnx_bytes(const void* data, size_t size, const ImportOptions& options, const std::string& folder) {
-  return import_bytes(data, size, "model", folder, options);
+  return import_bytes(data, size, -1, "model", folder, options);
 }
 
 }  // namespace tensmith::graph

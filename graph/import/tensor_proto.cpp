@@ -154,7 +154,7 @@ Result<DType> onnx_dtype(int64_t data_type) {
 }
 
 Result<Constant> read_tensor(onnx::TensorProto& proto, const std::string& what, ExternalData& files,
-                             const ImportLimits& limits) {
+                             const ImportLimits& limits, const LargeData& large) {
   if (proto.has_segment()) return bad(what, "expected a whole tensor, got a segment");
   const auto dtype = onnx_dtype(proto.data_type());
   if (!dtype)
@@ -179,6 +179,13 @@ Result<Constant> read_tensor(onnx::TensorProto& proto, const std::string& what, 
     auto found = external_bytes(proto, what, files);
     if (!found) return found.failure();
     data = *found;
+  } else if (const FileRange* place = large.find(proto)) {
+    data.size = place->size;
+    if (data.size == stored) {
+      auto content = large.read(*place);
+      if (!content) return content.failure();
+      data = {*content, static_cast<const char*>(content->get()), data.size};
+    }
   } else {
     auto owner = std::make_shared<const std::string>(std::move(*proto.mutable_raw_data()));
     data = {owner, owner->data(), static_cast<int64_t>(owner->size())};

@@ -3,6 +3,7 @@
 
 #include "graph/constant.h"
 #include "graph/import/external_data.h"
+#include "graph/import/large_data.h"
 #include "graph/import/onnx_import.h"
 #include "onnx.pb.h"
 
@@ -12,10 +13,11 @@ namespace tensmith::graph {
 /// Errors: unsupported-dtype, which names the type.
 Result<DType> onnx_dtype(int64_t data_type);
 
-/// The content; raw data is moved out of `proto`, not copied. `what` names the tensor in errors.
-/// Errors: bad-initializer, unsupported-dtype, too-large, and those of ExternalData.
+/// The content; raw data is moved out of `proto`, not copied, or read from the place where `large` says that it lies.
+/// `what` names the tensor in errors.
+/// Errors: bad-initializer, unsupported-dtype, too-large, and those of ExternalData and LargeData.
 Result<Constant> read_tensor(onnx::TensorProto& proto, const std::string& what, ExternalData& files,
-                             const ImportLimits& limits);
+                             const ImportLimits& limits, const LargeData& large = {});
 /// A sparse tensor as a dense one.
 Result<Constant> read_sparse_tensor(onnx::SparseTensorProto& proto, const std::string& what, ExternalData& files,
                                     const ImportLimits& limits);

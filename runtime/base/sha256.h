@@ -26,6 +26,8 @@ class Sha256 {
   tensmith_sha256 hash_;
 };
 
+/// A digest as 64 hexadecimal digits.
+std::string sha256_text(const std::array<uint8_t, 32>& digest);
 /// Digest of a text in hexadecimal.
 std::string sha256_hex(std::string_view data);
 /// Digest of a file in hexadecimal. Errors: cannot-read.

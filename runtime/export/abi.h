@@ -67,7 +67,7 @@ typedef struct tensmith_variant {
   int64_t (*arena_size)(const int64_t* dims, int64_t threads);
   const void* weights;           /* embedded, aligned to 64 bytes; null: in a file, or there are none */
   const char* weights_file;      /* name of the file that lies beside the library; null: embedded, or there are none */
-  const uint8_t* weights_sha256; /* 32 bytes; null if there is no file */
+  const uint8_t* weights_sha256; /* the digest at the end of the file, 32 bytes; null if there is no file */
   const tensmith_kernel* kernels;
   int64_t weights_bytes;
   int64_t arena_bytes;

@@ -108,11 +108,8 @@ static int32_t ts_find_weights(tensmith_instance* instance, const tensmith_optio
       return TENSMITH_BAD_WEIGHTS;
   }
   if ((options->flags & TENSMITH_VERIFY_WEIGHTS) && v->weights_sha256) {
-    tensmith_sha256 hash;
     uint8_t digest[32];
-    tensmith_sha256_init(&hash);
-    tensmith_sha256_update(&hash, instance->weights, (size_t)v->weights_bytes);
-    tensmith_sha256_final(&hash, digest);
+    tensmith_weights_digest(instance->weights, v->weights_bytes, digest);
     if (memcmp(digest, v->weights_sha256, sizeof digest) != 0) {
       tensmith_text_add(tensmith_instance_message(instance), "weights: the data are damaged; copy the file again");
       return TENSMITH_BAD_WEIGHTS;

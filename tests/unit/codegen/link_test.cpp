@@ -188,6 +188,45 @@ TEST(DataObject, LargeContentIsQuickAndUnchanged) {
   EXPECT_TRUE(std::equal(content.begin(), content.end(), loaded));
 }
 
+TEST(DataObject, AFileHoldsTheSameAsMemory) {
+  const std::vector<uint8_t> content = table_bytes();
+  const TempDir folder;
+  const auto pieces = [&](const std::function<void(std::span<const uint8_t>)>& take) {
+    take(std::span(content).first(3));
+    take(std::span(content).subspan(3));
+  };
+  const auto size = static_cast<int64_t>(content.size());
+  for (const int64_t alignment : {int64_t{64}, int64_t{4096}}) {
+    const ObjectCode object = make_data_object("table", content, alignment, Target::host());
+    ASSERT_TRUE(write_data_object(folder.file("table.o"), "table", size, alignment, Target::host(), pieces).ok());
+    const std::string bytes = *read_file(folder.file("table.o"));
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), object.bytes.begin(), object.bytes.end(),
+                           [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; }));
+  }
+  EXPECT_EQ(write_data_object(folder.file("none/table.o"), "table", size, 64, Target::host(), pieces).failure().id,
+            "cannot-write");
+}
+
+TEST(Link, TakesObjectsFromFiles) {
+  const TempDir folder;
+  std::vector<ObjectCode> objects = sample_objects(Target::host());
+  const ObjectCode table = objects.back();
+  objects.pop_back();
+  ASSERT_TRUE(
+      write_file(folder.file("table.o"), {reinterpret_cast<const char*>(table.bytes.data()), table.bytes.size()}).ok());
+  LinkOptions options;
+  options.exported = {"sample_run", "sample_table"};
+  options.object_files = {folder.file("table.o")};
+  link_shared_library(objects, Target::host(), options, folder.file("libsample.so"));
+  void* library = dlopen(folder.file("libsample.so").c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  check_sample(reinterpret_cast<SampleRun*>(dlsym(library, "sample_run")),
+               static_cast<const float*>(dlsym(library, "sample_table")));
+  dlclose(library);
+  options.object_files = {folder.file("no.o")};
+  EXPECT_THROW(link_shared_library(objects, Target::host(), options, folder.file("libsample.so")), UserError);
+}
+
 /// Runs a C program together with code for AArch64 under qemu; nullopt when the tools are missing.
 std::optional<std::string> run_aarch64(const std::vector<ObjectCode>& objects, const std::string& source,
                                        const TempDir& folder) {

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <numeric>
 
 #include "apps/driver/compile.h"
 #include "apps/driver/export.h"
@@ -10,6 +13,7 @@
 #include "graph/partition/memory_plan.h"
 #include "runtime/base/files.h"
 #include "runtime/base/rng.h"
+#include "runtime/manifest.h"
 
 namespace tensmith {
 namespace {
@@ -139,6 +143,70 @@ TEST(Export, WeightsInAFile) {
   TempDir folder;
   export_as(folder, "libsmall.so", WeightsHome::kFile);
   EXPECT_EQ(build_and_run(folder, kMain, "-lsmall"), 0);
+}
+
+TEST(Export, TheManifestHoldsTheDigestsOfItsFiles) {
+  TempDir folder;
+  for (const WeightsHome home : {WeightsHome::kFile, WeightsHome::kEmbed}) {
+    export_as(folder, "libsmall.so", home);
+    const Json manifest = read_manifest(folder.file("libsmall.json")).value();
+    EXPECT_EQ(manifest["files"].size(), home == WeightsHome::kFile ? 3u : 2u);
+    for (const Json& entry : manifest["files"])
+      EXPECT_TRUE(check_against_manifest(folder.file(entry["name"].get<std::string>()), manifest).value());
+  }
+}
+
+TEST(Export, TheLastUseOfWeightsGivesTheSameFiles) {
+  TempDir folder;
+  for (const char* file : {"libsmall.so", "small.o", "small.a"})
+    for (const WeightsHome home : {WeightsHome::kFile, WeightsHome::kEmbed}) {
+      export_as(folder, file, home);
+      const std::string kept = *read_file(folder.file(file));
+      graph::Graph g = small_net();
+      CompileOptions options;
+      options.prefix = prefix_for(file);
+      const CompiledProgram program = compile_graph(g, options);
+      export_program(program, {folder.file(file), home, /*is_last_use=*/true});
+      EXPECT_EQ(*read_file(folder.file(file)), kept);
+      EXPECT_THROW(program.weights->bytes(), InternalError);
+    }
+}
+
+TEST(ProgramWeights, PiecesAndMemoryHoldTheSame) {
+  const auto constant = [](std::vector<int64_t> shape, double first) {
+    std::vector<double> values;
+    for (int64_t k = 0, count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); k < count;
+         ++k)
+      values.push_back(first + static_cast<double>(k));
+    return graph::Constant::from_floats(kFloat32, shape, values);
+  };
+  const Layout turned = Layout::permuted({1, 0});
+  const std::vector<ProgramWeights::Piece> pieces = {{constant({5}, 1), {}, 0},
+                                                     {constant({3, 7}, 50), turned, 64},
+                                                     {constant({2000}, 100), Layout::row_major(1), 9000}};
+  const ProgramWeights weights(pieces, 20480), again(pieces, 20480);
+  const auto all = [](const ProgramWeights& from, bool at_last) {
+    std::vector<uint8_t> bytes;
+    const auto take = [&](std::span<const uint8_t> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); };
+    if (at_last) from.for_each_at_last(take);
+    else from.for_each(take);
+    return bytes;
+  };
+  const std::vector<uint8_t> before = all(weights, false), packed(weights.bytes().begin(), weights.bytes().end());
+  ASSERT_EQ(before.size(), 20480u);
+  EXPECT_EQ(before, packed);
+  EXPECT_EQ(all(weights, false), packed);
+  EXPECT_EQ(all(again, true), packed);
+  EXPECT_THROW(all(again, false), InternalError);
+  const auto at = [&](size_t offset) {
+    float value;
+    std::memcpy(&value, packed.data() + offset, sizeof value);
+    return value;
+  };
+  EXPECT_EQ(at(4), 2);
+  EXPECT_EQ(at(64 + 4), 57) << "the second row's first element comes second";
+  EXPECT_EQ(at(9000), 100);
+  EXPECT_EQ(at(5000), 0);
 }
 
 TEST(Export, TwoArchivesInOneProgram) {

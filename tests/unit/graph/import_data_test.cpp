@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -219,6 +220,117 @@ TEST_F(External, RefusesEverythingElse) {
   EXPECT_EQ(import_at("w.bin", "0", "12"), "bad-initializer");
   EXPECT_EQ(import_at("w.bin", "-4"), "bad-initializer");
   EXPECT_EQ(import_at("w.bin", "4x"), "bad-initializer");
+}
+
+/// A weight of 5,000 floats, which the importer reads past the parser.
+std::string large_raw() {
+  std::string raw;
+  for (int k = 0; k < 5000; ++k) {
+    const float value = static_cast<float>(k) / 8;
+    raw.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return raw;
+}
+
+ImportResult import_file(const TempDir& folder, const std::string& bytes) {
+  EXPECT_TRUE(write_file(folder.file("m.onnx"), bytes).ok());
+  return import_onnx(folder.file("m.onnx"));
+}
+
+TEST(ImportData, LargeWeightsOfAFile) {
+  const TempDir folder;
+  const std::string raw = large_raw();
+  for (const std::string& name : {std::string("graph"), std::string("graph of another length")}) {  // moves the data
+    OnnxBuilder b;
+    b.graph().set_name(name);
+    b.floats("small", {2}, {1, 2});
+    tensor(b, 1, {50, 100}).set_raw_data(raw);
+    auto* nibbles = b.graph().add_initializer();
+    nibbles->set_name("nibbles");
+    nibbles->set_data_type(22);
+    nibbles->add_dims(40000);
+    nibbles->set_raw_data(std::string(20000, '\x1f'));
+    for (const char* output : {"small", "w", "nibbles"}) b.output(output);
+    const std::string bytes = b.model().SerializeAsString();
+    const ImportResult result = import_file(folder, bytes);
+    ASSERT_TRUE(result.ok()) << to_string(result.unsupported);
+    const Constant& w = *result.graph.constant(result.graph.outputs.at(1));
+    EXPECT_EQ(w.shape(), (Ints{50, 100}));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(w.data()) % 64, 0u);
+    EXPECT_EQ(std::memcmp(w.data(), raw.data(), raw.size()), 0);
+    EXPECT_EQ(result.graph.constant(result.graph.outputs.at(0))->float_at(1), 2);
+    const Constant& small_ints = *result.graph.constant(result.graph.outputs.at(2));
+    EXPECT_EQ(small_ints.int_at(0), -1);
+    EXPECT_EQ(small_ints.int_at(1), 1);
+    // What was read stays when the file goes.
+    ASSERT_TRUE(write_file(folder.file("m.onnx"), "").ok());
+    EXPECT_EQ(std::memcmp(w.data(), raw.data(), raw.size()), 0);
+  }
+}
+
+TEST(ImportData, LargeWeightsOfAnUnusualFile) {
+  const TempDir folder;
+  const std::string raw = large_raw();
+  OnnxBuilder b;
+  tensor(b, 1, {5000}).set_raw_data(raw);
+  b.output("w");
+  const std::string whole = b.model().SerializeAsString();
+  // Messages may come in pieces, and of a field that stands twice the last one counts.
+  onnx::ModelProto first, second;
+  second.mutable_graph()->add_initializer()->set_name("w2");
+  second.mutable_graph()->mutable_initializer(0)->set_data_type(1);
+  second.mutable_graph()->mutable_initializer(0)->add_dims(5000);
+  second.mutable_graph()->mutable_initializer(0)->set_raw_data(std::string(raw.rbegin(), raw.rend()));
+  second.mutable_graph()->add_output()->set_name("w2");
+  const ImportResult two = import_file(folder, whole + second.SerializeAsString());
+  ASSERT_TRUE(two.ok()) << to_string(two.unsupported);
+  EXPECT_EQ(std::memcmp(two.graph.constant(two.graph.outputs.at(0))->data(), raw.data(), raw.size()), 0);
+  EXPECT_EQ(static_cast<const char*>(two.graph.constant(two.graph.outputs.at(1))->data())[0], raw.back());
+
+  OnnxBuilder twice;
+  auto& w = tensor(twice, 1, {5000});
+  onnx::TensorProto extra;
+  extra.set_raw_data(raw);
+  w.set_raw_data(std::string(raw.size(), 'x'));
+  twice.output("w");
+  std::string bytes = twice.model().SerializeAsString();
+  // The tensor's message with a second field of raw data behind the first: graph and tensor grow by as much.
+  const std::string inner = w.SerializeAsString(), field = extra.SerializeAsString();
+  onnx::GraphProto without = twice.graph();
+  without.clear_initializer();
+  const auto prefixed = [](int number, const std::string& message) {
+    std::string out(1, static_cast<char>(number << 3 | 2));
+    for (size_t size = message.size();; size >>= 7) {
+      out += static_cast<char>((size & 127) | (size > 127 ? 128 : 0));
+      if (size <= 127) break;
+    }
+    return out + message;
+  };
+  onnx::ModelProto head = twice.model();
+  head.clear_graph();
+  bytes = head.SerializeAsString() + prefixed(7, without.SerializeAsString() + prefixed(5, inner + field));
+  const ImportResult last = import_file(folder, bytes);
+  ASSERT_TRUE(last.ok()) << to_string(last.unsupported);
+  EXPECT_EQ(std::memcmp(last.graph.constant(last.graph.outputs.at(0))->data(), raw.data(), raw.size()), 0);
+
+  for (size_t cut : {whole.size() / 2, whole.size() - 1}) {
+    try {
+      import_file(folder, whole.substr(0, cut));
+      ADD_FAILURE() << "a model that is cut off was taken";
+    } catch (const UserError& e) {
+      EXPECT_STREQ(e.id().c_str(), "truncated-model");
+    }
+  }
+  // A wrong size is told before anything is read.
+  OnnxBuilder wrong;
+  tensor(wrong, 1, {4999}).set_raw_data(raw);
+  wrong.output("w");
+  try {
+    import_file(folder, wrong.model().SerializeAsString());
+    ADD_FAILURE() << "too many bytes were taken";
+  } catch (const UserError& e) {
+    EXPECT_STREQ(e.id().c_str(), "bad-initializer");
+  }
 }
 
 }  // namespace
