@@ -26,6 +26,15 @@ def starts(row: dict[str, Any], ours: str) -> str:
     return " ".join([seconds, *(f"{times[name]:7.1f}" if name in times else f"{'-':>7}" for name in (ours, "onnxruntime"))])
 
 
+def goal(row: dict[str, Any]) -> str:
+    """The best peer's time by ours, and whether that is what must be (ok) or what we aim at (aim)."""
+    if not row.get("wanted") or row.get("best_peer") is None or not row["judged"]:
+        return f"{'-':>15}"
+    must, aim = row["wanted"]
+    verdict = "aim" if row["best_peer"] >= aim else "ok" if row["best_peer"] >= must else "below"
+    return f"{row['best_peer']:5.2f} {must:4.2f} {verdict:>5}"
+
+
 def remarks(row: dict[str, Any]) -> str:
     notes = list(row["notes"])
     verdict = "forced" if row["judged"] else "not judged"
@@ -45,7 +54,9 @@ def print_table(head: dict[str, Any], rows: list[dict[str, Any]], ours: str, pee
     if head["forced"]:
         print(f"MEASURED UNDER LOAD by --force: {head['forced']}")
     columns = [f"{name:^22}" for name in (ours, *peers)] + [f"{peer + ' /':>11}" for peer in peers]
+    columns.append(f"{'best must':>15}")
     print(f"{'':{NAME_WIDTH}} {' | '.join(columns)} | compile s, start-up ms {ours}, onnxruntime")
     for row in rows:
-        cells = [pair(row, name) for name in (ours, *peers)] + [ratio(row, peer) for peer in peers] + [starts(row, ours)]
+        cells = [pair(row, name) for name in (ours, *peers)] + [ratio(row, peer) for peer in peers]
+        cells += [goal(row), starts(row, ours)]
         print(f"{row['model']:{NAME_WIDTH}} {' | '.join(cells)}  {remarks(row)}".rstrip())

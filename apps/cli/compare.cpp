@@ -81,26 +81,37 @@ HostTensor from_reference(const graph::RefTensor& ref) {
 
 namespace {
 
-std::vector<HostTensor> interpreted(const graph::Graph& graph, const std::vector<HostTensor>& inputs, double noise) {
+std::vector<graph::RefTensor> interpreted(const graph::Graph& graph, const std::vector<HostTensor>& inputs,
+                                          double noise) {
   std::vector<graph::RefTensor> references;
   for (const HostTensor& input : inputs) references.push_back(to_reference(input));
   graph::InterpretOptions options;
   options.round_each = noise > 0;
   options.noise = noise;
-  std::vector<HostTensor> outputs;
-  for (const graph::RefTensor& ref : take(graph::interpret(graph, std::move(references), options)))
-    outputs.push_back(from_reference(ref));
-  return outputs;
+  return take(graph::interpret(graph, std::move(references), options));
+}
+
+std::vector<HostTensor> as_arrays(const std::vector<graph::RefTensor>& results) {
+  std::vector<HostTensor> arrays;
+  for (const graph::RefTensor& ref : results) arrays.push_back(from_reference(ref));
+  return arrays;
 }
 
 }  // namespace
 
 std::vector<HostTensor> interpreter_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs) {
-  return interpreted(graph, inputs, /*noise=*/0);
+  return as_arrays(interpreted(graph, inputs, /*noise=*/0));
+}
+
+std::vector<HostTensor> exact_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs) {
+  std::vector<graph::RefTensor> results = interpreted(graph, inputs, /*noise=*/0);
+  for (graph::RefTensor& ref : results)
+    if (ref.is_float()) ref.dtype = kFloat64;
+  return as_arrays(results);
 }
 
 std::vector<HostTensor> rounded_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs) {
-  return interpreted(graph, inputs, /*noise=*/1e-6);
+  return as_arrays(interpreted(graph, inputs, /*noise=*/1e-6));
 }
 
 NodeReport compare_per_node(const graph::Graph& graph, const Options& options, std::vector<HostTensor>& inputs) {

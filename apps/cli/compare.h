@@ -25,6 +25,8 @@ HostTensor from_reference(const graph::RefTensor& tensor);
 
 /// What the graph interpreter gives (float64 throughout). Errors: those of the interpreter as UserError.
 std::vector<HostTensor> interpreter_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs);
+/// The same with floats as the interpreter has them, float64 whatever the model's types.
+std::vector<HostTensor> exact_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs);
 /// The same with every result rounded to its type and moved by one part in 10^6, as long sums in another order are:
 /// what rounding alone makes of these inputs.
 std::vector<HostTensor> rounded_outputs(const graph::Graph& graph, const std::vector<HostTensor>& inputs);

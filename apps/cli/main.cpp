@@ -211,6 +211,8 @@ int run(int argc, char** argv) {
   run->add_option("--print-top", o.print_top, "print the N largest elements of each output")
       ->check(CLI::Range(0, 1000));
 
+  run->add_flag("--interpret", o.interpret, "by the interpreter of the graph, in float64 throughout (minutes)");
+
   CLI::App* verify = sub("verify", "compares a compiled model with a reference", tensmith::cli::verify);
   with_model(verify);
   with_records(verify);
@@ -241,6 +243,7 @@ int run(int argc, char** argv) {
   profile->add_option("--trace", o.trace, "write a Chrome trace to FILE");
   profile->add_option("--rounds", o.rounds, "timed runs")->check(CLI::Range(1, 1000000));
   profile->add_flag("--json", o.json, "print JSON");
+  profile->add_flag("--bound", o.bound, "each kernel beside what the machine allows; the largest gaps first");
 
   CLI::App* inspect = sub("inspect", "shows kernels, schedules, loops and assembly", tensmith::cli::inspect);
   with_model(inspect);

@@ -21,6 +21,7 @@ struct Options {
   bool json = false;                 ///< print JSON on stdout
   std::string json_file;             ///< write JSON to a file
   int print_top = 0;                 ///< run: the largest elements of each output
+  bool interpret = false;            ///< run: by the interpreter of the graph, in float64
   std::string reference = "interp";  ///< verify: interp|onnxruntime|DIR
   double rtol = 1e-3, atol = 1e-4;   ///< verify; atol in units of the reference's largest element
   bool per_node = false;             ///< verify: compare after each kernel
@@ -29,6 +30,7 @@ struct Options {
   int rounds = 30;                   ///< bench
   bool serve = false;                ///< bench: protocol of apps/bench/contest.py
   std::string trace;                 ///< profile: Chrome trace
+  bool bound = false;                ///< profile: beside what the machine allows
   std::string schedule, assembly;    ///< inspect: a kernel's name or part of it; "" none
   std::string id;                    ///< explain
   std::vector<std::string> records;  ///< compile, run, bench, verify: files of tuning records

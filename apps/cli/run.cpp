@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/compare.h"
 #include "apps/cli/kernel_check.h"
 #include "apps/cli/model.h"
 #include "runtime/npy.h"
@@ -14,7 +15,9 @@ int run(const Options& options) {
   for (const auto& [name, value] : parse_assignments(options.outputs, "--output"))
     if (value.size() > 1 && value[0] == '@') check_writable("--output", value.substr(1));
   std::map<std::string, HostTensor> arrays = read_arrays(options);
-  const LoadedModel model = load_model(options, arrays);
+  TS_USER_CHECK(!options.interpret || !is_library(options.model), "bad-usage")
+      << "--interpret: expected a model, got the library " << options.model << ", which has no graph";
+  const LoadedModel model = load_model(options, arrays, /*keep_graph=*/options.interpret);
   std::vector<HostTensor> inputs = make_inputs(model, options, std::move(arrays));
   const tensmith_model& description = model.module->model();
   const std::map<std::string, std::string> wanted = parse_assignments(options.outputs, "--output");
@@ -26,10 +29,15 @@ int run(const Options& options) {
     TS_USER_CHECK(value.size() > 1 && value[0] == '@', "bad-output")
         << "--output " << name << "=" << value << ": expected NAME=@FILE.npy";
   }
-  Instance instance = make_instance(*model.module, options);
-  check_if_asked(model, instance, options, inputs);
-  const RunProfile profile(instance);
-  std::vector<HostTensor> outputs = take(instance.run(inputs));
+  std::vector<HostTensor> outputs;
+  if (options.interpret) {
+    outputs = exact_outputs(*model.graph, inputs);
+  } else {
+    Instance instance = make_instance(*model.module, options);
+    check_if_asked(model, instance, options, inputs);
+    const RunProfile profile(instance);
+    outputs = take(instance.run(inputs));
+  }
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string name = description.outputs[k].name;
     std::cout << name << ": " << to_string(outputs[k].dtype()) << "[";

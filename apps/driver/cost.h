@@ -12,4 +12,8 @@ double flops_of(const graph::Graph& graph, const graph::Group& group);
 /// Units: bytes of all inputs and outputs of a workload, each once; symbolic extents count as 1.
 double traffic_of(const Workload& workload);
 
+/// Units: bytes of tables that the nodes of a group gather from beyond what they take out of them; a workload's traffic
+/// counts the whole tables.
+double untouched_of(const graph::Graph& graph, const graph::Group& group);
+
 }  // namespace tensmith
