@@ -13,7 +13,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kDrafts = 192, kPool = 96;
 // The first measured ones are the ranking's best.
 constexpr int kProbes = 16;
-// Who may have children.
+// Who may have children. Nobody else is remembered: a schedule takes some 20 KB.
 constexpr size_t kParents = 12;
 // Of a round, what is drawn without asking the model; it would otherwise never learn what it thinks little of.
 constexpr double kBlind = 0.1;
@@ -156,7 +156,7 @@ std::vector<Proposal> TaskSearch::evolve(int count) {
 std::vector<Proposal> TaskSearch::descend(int count) {
   // All candidates that differ from the best one in a single decision.
   const std::shared_ptr<const Candidate> from = best();
-  if (!from || descended_ == from.get()) return {};
+  if (!from || descended_ == from) return {};
   Pool pool;
   for (const ChosenPoint& chosen : from->points)
     for (size_t option = 0; option < chosen.point.options.size(); ++option) {
@@ -165,7 +165,7 @@ std::vector<Proposal> TaskSearch::descend(int count) {
       decisions.set(chosen.point.name(), chosen.point.options[option].value);
       add(pool, replay_decisions(space_, decisions), "descent");
     }
-  if (pool.size() <= static_cast<size_t>(count)) descended_ = from.get();
+  if (pool.size() <= static_cast<size_t>(count)) descended_ = from;
   std::vector<Proposal> taken = take_best(std::move(pool), count, 0);
   claim(taken);
   return taken;
@@ -226,6 +226,7 @@ void TaskSearch::tell(const Proposal& proposal, double cost_us) {
     const auto at = std::upper_bound(measured_.begin(), measured_.end(), cost_us,
                                      [](double cost, const Measured& m) { return cost < m.cost_us; });
     measured_.insert(at, {proposal.candidate, cost_us});
+    if (measured_.size() > kParents) measured_.pop_back();
     if (best_us() < gain_from_us_ * (1 - kGain)) {
       gain_from_us_ = best_us();
       told_at_gain_ = told_;

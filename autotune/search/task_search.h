@@ -55,7 +55,8 @@ class TaskSearch {
   double default_us() const { return default_us_; }
   /// Null before a candidate was valid.
   std::shared_ptr<const Candidate> best() const;
-  /// Up to `count` valid ones, best first, none of which costs more than `within` times what the best one does.
+  /// Up to `count` (12 at most) valid ones, best first, none of which costs more than `within` times what the best one
+  /// does.
   std::vector<std::shared_ptr<const Candidate>> best_few(int count, double within = 1e300) const;
   /// Null before the first proposals.
   std::shared_ptr<const Candidate> default_candidate() const { return default_; }
@@ -86,12 +87,12 @@ class TaskSearch {
   Rng rng_;
   CandidateScorer& scorer_;
   std::set<uint64_t> seen_;         ///< schedules proposed
-  std::vector<Measured> measured_;  ///< valid ones, best first
+  std::vector<Measured> measured_;  ///< the best valid ones, best first
   int64_t told_ = 0, told_at_gain_ = 0;
   int idle_rounds_ = 0;
   double default_us_, gain_from_us_;
   bool started_ = false, exhausted_ = false;
-  const Candidate* descended_ = nullptr;  ///< whose neighbours were all proposed
+  std::shared_ptr<const Candidate> descended_;  ///< whose neighbours were all proposed
   CountingChooser counter_;
   bool counted_ = false;
   std::shared_ptr<const Candidate> default_, here_;  ///< here: of kAnneal

@@ -157,6 +157,22 @@ TEST(TaskSearch, EvolutionBeatsRandomDraws) {
   EXPECT_GT(std::pow(product, 1.0 / count), 1.1);
 }
 
+// A schedule takes some 20 KB; thousands of trials may not keep theirs.
+TEST(TaskSearch, RemembersOnlyTheBest) {
+  PriorScorer scorer;
+  TaskSearch search(Space(dense_workload(100, 120, 96), request_of()), SearchStrategy::kEvolve, 1, scorer);
+  std::vector<std::weak_ptr<const Candidate>> all;
+  for (int round = 0; round < 20; ++round)
+    for (const Proposal& proposal : search.propose(8)) {
+      all.push_back(proposal.candidate);
+      search.tell(proposal, made_up_cost(*proposal.candidate));
+    }
+  ASSERT_EQ(all.size(), 160u);
+  const auto alive = std::count_if(all.begin(), all.end(), [](const auto& candidate) { return !candidate.expired(); });
+  EXPECT_LE(alive, 16);
+  EXPECT_EQ(search.best_few(3).size(), 3u);
+}
+
 TEST(ModelScorer, LearnsTheOrderOfWhatItIsTold) {
   const Space space(dense_workload(64, 96, 80), request_of());
   // On this machine few rows are fast, which no closed form says.
