@@ -215,6 +215,29 @@ TEST(TuningReport, ShowsCurvesGainsAndFailuresInOneFile) {
   EXPECT_EQ(page.find("nan"), std::string::npos);
 }
 
+TEST(Tuning, RecordsCarryTheCpuOfWhoMeasured) {
+  const std::vector<TuningTask> tasks = tuning_tasks(program_of("matmul:8x16x12"), false, true);
+  // As if the runner stood elsewhere.
+  SessionOptions session;
+  session.worker = {TS_TUNING_WORKER};
+  session.runner =
+      std::string("cmd:") + TS_TUNING_WORKER + R"( worker --stdio | sed -u 's/"cpu":"[^"]*"/"cpu":"Abacus 3000"/')";
+  const std::string path = temporary("elsewhere.jsonl");
+  {
+    SessionMeasurer measurer(session);
+    EXPECT_EQ(measurer.origin(tasks[0].request.target).cpu, "Abacus 3000");
+    RecordStore store = RecordStore::open(path, tasks, 1, measurer.origin(tasks[0].request.target).cpu).value();
+    TunerOptions options;
+    options.trials = 4;
+    EXPECT_EQ(tune(tasks, options, measurer, store).tasks[0].failures, 0);
+  }
+  const std::vector<TuningRecord> records = read_records(path).value().records;
+  ASSERT_GE(records.size(), 4u);
+  for (const TuningRecord& record : records) EXPECT_EQ(record.origin.cpu, "Abacus 3000");
+  const RecordFound found = RecordIndex::read({path}).value().best(tasks[0].workload, tasks[0].request);
+  EXPECT_NE(found.reason.find("measured on another CPU: Abacus 3000"), std::string::npos) << found.reason;
+}
+
 TEST(Tuning, MeasuresInWorkersAndTheCompilerTakesTheWinner) {
   SessionOptions session;
   session.worker = {TS_TUNING_WORKER};
