@@ -50,6 +50,11 @@ class PlaceChecker {
         return Failure{"attach-illegal", "stage " + s.name + " is computed at " + place(s) + ", but stage " +
                                              state_.stages[reader].name +
                                              " outside of it also reads it; choose a loop that surrounds both"};
+    if (position >= owner.init_position() && starts_from(owner, index))
+      return Failure{"attach-illegal", "stage " + s.name + " is computed at " + place(s) + ", but start values of " +
+                                           owner.name +
+                                           ", which are stored before that loop, also read it; choose a loop outside "
+                                           "the reduction"};
     if (Result<void> ok = check_window(index, owner, position); !ok) return ok;
     if (state_.is_output(index) && !computes_all(index, owner, position))
       return Failure{"compute-at-output",
@@ -95,6 +100,24 @@ class PlaceChecker {
       if (state_.stages[reader].attach == AttachKind::kInlined) collect_readers(reader, readers);
       else readers->push_back(reader);
     }
+  }
+
+  /// Whether start values of the stage read stage `index`, perhaps through stages that are inlined.
+  bool starts_from(const StageState& s, int index) const {
+    return std::any_of(s.stage->initial.begin(), s.stage->initial.end(),
+                       [&](const Expr& initial) { return reads(initial, index); });
+  }
+  bool reads(const Expr& expression, int index) const {
+    bool found = false;
+    visit(expression, [&](const Expr& e) {
+      const auto* read = e.as<Load>();
+      const int from = read && !found ? state_.producer_of(read->buffer.get()) : -1;
+      if (from == index) found = true;
+      else if (from >= 0 && state_.stages[from].attach == AttachKind::kInlined)
+        for (const Expr& body : state_.stages[from].stage->bodies) found = found || reads(body, index);
+      return !found;
+    });
+    return found;
   }
 
   bool inside(int index, const StageState& owner, int position) const {

@@ -130,6 +130,16 @@ Result<void> check_prefetch(const ScheduleState& state, const StageState& stage,
     return Failure{"prefetch-not-read", "loops of stage " + stage.name + " do not read " + prefetch.producer +
                                             "; name a stage or input that they read"};
   if (Result<void> ok = check_memory(stage, loop, *producer); !ok) return ok;
+  // The place may itself be read from memory.
+  Result<void> indices;
+  for (const Expr& i : read.as<Load>()->indices)
+    visit(i, [&](const Expr& e) {
+      const auto* inner = e.as<Load>();
+      const int from = inner && indices ? state.producer_of(inner->buffer.get()) : -1;
+      if (from >= 0) indices = check_memory(stage, loop, state.stages[from]);
+      return true;
+    });
+  if (!indices) return indices;
   if (prefetch.distance > 0) return {};
   if (Result<void> ok = check_spread(state, stage, prefetch); !ok) return ok;
   const std::string where = "loop " + stage.loops[loop].name + " of " + stage.name;

@@ -39,6 +39,17 @@ Expr NestBuilder::first_read(const NestInstance& at, int producer) {
   };
   for (const Expr& body : stage(in.stage).stage->bodies) look(body);
   look(stage(in.stage).stage->where);
+  if (place.get() != nullptr)
+    visit(place, [&](const Expr& e) {
+      const auto* read = e.as<Load>();
+      if (read && state_.producer_of(read->buffer.get()) >= 0)
+        throw ScheduleError("prefetch-no-memory",
+                            "schedule " + state_.name + ": stage " + stage(in.stage).name + " asks for " +
+                                stage(producer).name + " ahead at places that " + read->buffer->name +
+                                " gives, which is computed further inside; compute it at a loop outside\n" +
+                                loop_nest_text(state_));
+      return true;
+    });
   return place;
 }
 

@@ -142,9 +142,17 @@ class Padder {
     return computed ? evaluable(there, grown()) : there;
   }
 
+  /// Two reads share a copy when it is filled from the same elements on (null: nowhere): what lies beyond one axis may
+  /// be read by another one.
+  struct Copy {
+    Buffer from, to;
+    std::vector<Expr> ends;
+  };
+
   Buffer copy_of(const Load& load) {
     std::vector<Axis> axes;
     Expr inside;
+    std::vector<Expr> ends;
     std::vector<Expr> shape, indices;
     for (size_t d = 0; d < load.indices.size(); ++d) {
       const PaddedAxis* axis = axis_at(axes_, load.indices[d]);
@@ -152,29 +160,37 @@ class Padder {
       axes.push_back({Var("i" + std::to_string(d)), grows ? axis->extent : load.buffer->shape[d]});
       indices.push_back(axes.back().var);
       shape.push_back(axes.back().extent);
+      ends.emplace_back();
       if (!grows) continue;
-      const Expr part = axes.back().var < axis->axis.extent;
+      // Elements behind the operand's end are not asked for, but the axis may go on (padding of padding).
+      const Expr& extent = axis->axis.extent;
+      const Expr& shape_there = load.buffer->shape[d];
+      const Expr end = can_prove(extent <= shape_there) ? extent : simplify(min(extent, shape_there));
+      const Expr part = axes.back().var < end;
+      ends.back() = end;
       inside = inside.get() == nullptr ? part : (inside && part);
     }
-    for (const auto& [from, to] : copies_) {
-      bool same = from.same_as(load.buffer);
-      for (size_t d = 0; same && d < shape.size(); ++d) same = equal(to->shape[d], shape[d]);
-      if (same) return to;
-    }
+    const auto same = [](const Expr& x, const Expr& y) {
+      return x.get() == nullptr || y.get() == nullptr ? x.get() == y.get() : equal(x, y);
+    };
+    for (const Copy& copy : copies_)
+      if (copy.from.same_as(load.buffer) && std::equal(ends.begin(), ends.end(), copy.ends.begin(), same) &&
+          std::equal(shape.begin(), shape.end(), copy.to->shape.begin(), same))
+        return copy.to;
     const StageState& from = state_.stages[state_.producer_of(load.buffer.get())];
     const std::string name = state_.unique_name(from.name + "_pad");
     const Expr filling = filling_.dtype() == load.dtype ? filling_ : make_zero(load.dtype);
     const StageState place = *state_.find(stage_);
     insert_stage(state_, stage_, place, name, axes, select(inside, Load::make(load.buffer, indices), filling));
-    copies_.emplace_back(load.buffer, buffer_of(state_, name));
-    return copies_.back().second;
+    copies_.push_back({load.buffer, buffer_of(state_, name), ends});
+    return copies_.back().to;
   }
 
   ScheduleState& state_;
   const std::string stage_;
   const std::vector<PaddedAxis>& axes_;
   Expr filling_;
-  std::vector<std::pair<Buffer, Buffer>> copies_;
+  std::vector<Copy> copies_;
 };
 
 void apply(ScheduleState& state, const Step& step) {

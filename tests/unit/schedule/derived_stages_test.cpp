@@ -147,6 +147,30 @@ TEST(PadEinsumTest, NeutralForOtherReductions) {
   expect_correct({make_workload("gram", {a}, {g}), {}}, {"pad_einsum stage=G multiples=4,8,8 name=Gp"});
 }
 
+TEST(PadEinsumTest, PaddingOfPadding) {
+  expect_correct({dense_workload(7, 19, 23), {}},
+                 {"pad_einsum stage=C multiples=4,8,5 name=Cp", "pad_einsum stage=A_pad multiples=7,6 name=Ap",
+                  "pad_einsum stage=B_pad multiples=9,1 name=Bp"});
+  expect_correct(sample_workload("dense_m"),
+                 {"pad_einsum stage=C multiples=4,8,4 name=Cp", "pad_einsum stage=A_pad multiples=7,6 name=Ap"});
+}
+
+TEST(PadEinsumTest, OneOperandAtAnAxisAndBesideIt) {
+  // Both copies have one shape, but the second read goes on where the first one's axis has ended.
+  const Tensor x = placeholder("X", {15, 15}, kFloat32);
+  const Tensor s =
+      compute("S", {15, 14}, [&](const Indices& i) { return x(i[0], i[1]) + x(i[0], i[1] + 1) * f32(0.5); });
+  const Tensor y = compute("Y", {15, 14}, [&](const Indices& i) { return s(i[0], i[1]) * f32(2); });
+  expect_correct({make_workload("beside", {x}, {y}), {}}, {"pad_einsum stage=S multiples=8,3 name=Sp"});
+  // Two axes of different lengths that get the same one.
+  const Tensor v = placeholder("V", {14}, kFloat32);
+  const Tensor p = sum("P", {13}, {14}, [&](const Indices& i, const Indices& r) { return v(i[0]) * v(r[0]); });
+  expect_correct({make_workload("outer", {v}, {p}), {}}, {"pad_einsum stage=P multiples=15,1 name=Pp"});
+  const Tensor w = placeholder("W", {14}, kFloat32);
+  const Tensor o = compute("O", {13, 14}, [&](const Indices& i) { return w(i[0]) * w(i[1]); });
+  expect_correct({make_workload("outer", {w}, {o}), {}}, {"pad_einsum stage=O multiples=15,15 name=Op"});
+}
+
 TEST(PadEinsumTest, InfinityInAFactorDoesNotReachThePadding) {
   // 0 * infinity is no zero: a factor that the reduction axis does not move must not be padded on it.
   const Tensor a = placeholder("A", {7, 5}, kFloat32), s = placeholder("s", {7}, kFloat32);

@@ -371,7 +371,13 @@ Step random_step(const ScheduleState& state, Rng& rng) {
   static const std::vector<std::string> kOften = {"split",   "split",     "split",  "compute_at", "compute_at",
                                                   "reorder", "vectorize", "unroll", "fuse",       "parallel"};
   const auto all = all_primitives();
-  const PrimitiveDef& def = *(rng.chance(0.5) ? find_primitive(pick(kOften, rng)) : all[rng.below(all.size())]);
+  // Those that fit few states are tried more often than they succeed.
+  static const std::vector<std::string> kSeldom = {
+      "blockize",      "cache_index", "cache_inplace", "decompose_padding",  "pad_einsum",
+      "prefetch_next", "read_at",     "reindex",       "set_axis_separator", "write_at"};
+  const PrimitiveDef& def = *(rng.chance(0.45)  ? find_primitive(pick(kOften, rng))
+                              : rng.chance(0.4) ? find_primitive(pick(kSeldom, rng))
+                                                : all[rng.below(all.size())]);
   Step step{def.name, {}};
   const StageState* stage = &pick(state.stages, rng);
   for (int k = 0; k < 8 && stage->stage->stage_kind == StageKind::kPlaceholder; ++k) stage = &pick(state.stages, rng);

@@ -18,9 +18,9 @@ int64_t setting(const char* name, int64_t otherwise) {
 
 // Schedules whose steps are legal one by one, but that no code can be made for: refused with a reason while lowering.
 const std::set<std::string> kRefusals = {
-    "vectorize-extent", "vectorize-race",         "vectorize-body",    "unroll-limit",     "register-size",
-    "register-index",   "register-overlap",       "register-captured", "stack-too-large",  "parallel-workspace",
-    "attach-illegal",   "shift-inside-reduction", "window-illegal",    "prefetch-no-sweep"};
+    "vectorize-extent", "vectorize-race",         "vectorize-body",    "unroll-limit",      "register-size",
+    "register-index",   "register-overlap",       "register-captured", "stack-too-large",   "parallel-workspace",
+    "attach-illegal",   "shift-inside-reduction", "window-illegal",    "prefetch-no-sweep", "prefetch-no-memory"};
 
 struct Outcome {
   std::string wrong;    ///< empty: right
