@@ -29,7 +29,7 @@ enum class Flow { kNext, kBranch, kJump, kReturn, kCall };
 struct Instruction {
   int line = 0;
   Flow flow = Flow::kNext;
-  std::string_view target;  // of kBranch and kJump: a local label
+  std::string_view target;  // of kBranch and kJump: a local label; of kCall: a name or operand
   int fma_bits = 0;         // width of a vector FMA or dot product
   int vector_bits = 0;      // widest vector register named
   bool scalar_fma = false, stack = false, gather = false, scatter = false;
@@ -55,7 +55,7 @@ Instruction classify_x86(std::string_view name, std::string_view operands, bool 
                  starts_with_any(name, {"push", "pop"});
   result.gather = starts_with_any(name, {"vgather", "vpgather"});
   result.scatter = starts_with_any(name, {"vscatter", "vpscatter"});
-  if (name.starts_with("call")) result.flow = Flow::kCall;
+  if (name.starts_with("call")) result.flow = Flow::kCall, result.target = operands;
   else if (name.starts_with("ret") || name == "ud2") result.flow = Flow::kReturn;
   else if (name.starts_with("j")) {
     result.flow = name.starts_with("jmp") ? Flow::kJump : Flow::kBranch;
@@ -80,7 +80,7 @@ Instruction classify_aarch64(std::string_view name, std::string_view operands, b
   const auto last_operand = [&] {
     return strip(operands.substr(operands.rfind(',') == std::string_view::npos ? 0 : operands.rfind(',') + 1));
   };
-  if (name == "bl" || name == "blr") result.flow = Flow::kCall;
+  if (name == "bl" || name == "blr") result.flow = Flow::kCall, result.target = operands;
   else if (name == "ret" || name == "br") result.flow = Flow::kReturn;
   else if (name == "b") result.flow = Flow::kJump, result.target = operands;
   else if (starts_with_any(name, {"b.", "bc.", "cbz", "cbnz", "tbz", "tbnz"}))
@@ -231,6 +231,7 @@ AsmLoop summarise(const Function& function, int header, const std::set<int>& bod
       if (instruction.fma_bits) ++loop.fmas, ++fmas_of_width[instruction.fma_bits];
       loop.scalar_fmas += instruction.scalar_fma;
       loop.stack_references += instruction.stack;
+      loop.vector_spills += instruction.stack && instruction.vector_bits > 0;
       loop.gathers += instruction.gather;
       loop.scatters += instruction.scatter;
       loop.calls += instruction.flow == Flow::kCall;
@@ -253,12 +254,19 @@ std::vector<AsmFunction> inspect_assembly(std::string_view text) {
     AsmFunction report;
     report.name = function.name;
     bool has_code = false;
+    std::set<std::string> callees;
     for (const Block& block : function.blocks)
       for (const Instruction& instruction : block.code) {
         has_code = true;
-        report.calls += instruction.flow == Flow::kCall;
+        if (instruction.flow != Flow::kCall) continue;
+        ++report.calls;
+        const std::string_view callee = instruction.target.substr(0, instruction.target.find('@'));
+        if (!callee.empty() && (std::isalpha(static_cast<unsigned char>(callee[0])) || callee[0] == '_') &&
+            callee.find_first_of(" ,(") == std::string_view::npos)
+          callees.emplace(callee);
       }
     if (!has_code) continue;  // data
+    report.callees.assign(callees.begin(), callees.end());
     const std::map<int, std::set<int>> loops = find_loops(function.blocks);
     for (const auto& [header, body] : loops) {
       const bool innermost = std::none_of(loops.begin(), loops.end(), [&](const auto& other) {

@@ -19,6 +19,7 @@ struct AsmLoop {
   int fmas = 0;  ///< fused multiply-adds and dot products on vectors
   int scalar_fmas = 0;
   int stack_references = 0;  ///< memory operands relative to the stack or frame pointer, pushes and pops
+  int vector_spills = 0;     ///< those of them that move or read a vector register: values, not addresses
   int gathers = 0;
   int scatters = 0;
   int calls = 0;
@@ -31,8 +32,9 @@ struct AsmLoop {
 /// One function of the text.
 struct AsmFunction {
   std::string name;
-  std::vector<AsmLoop> loops;  ///< innermost ones, in order of their headers
-  int calls = 0;               ///< anywhere in the function
+  std::vector<AsmLoop> loops;        ///< innermost ones, in order of their headers
+  int calls = 0;                     ///< anywhere in the function
+  std::vector<std::string> callees;  ///< names of those that are called directly, each once, sorted
   int hot = -1;  ///< index of the loop with the most FMAs (of equal ones, the most instructions); -1: no loop
 
   const AsmLoop* hot_loop() const { return hot < 0 ? nullptr : &loops[hot]; }

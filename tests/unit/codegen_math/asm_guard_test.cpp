@@ -45,6 +45,15 @@ TEST(AsmGuard, FindsSpills) {
             "hot loop .LBB0_1: share of multiply-adds: expected at least 50 %, got 25 % (14 of 56)\n");
 }
 
+TEST(AsmGuard, TellsSpilledVectorsFromAddresses) {
+  const AsmFunction f = only_function(
+      "f:\n.LBB0_1:\n\tmovq\t8(%rsp), %rax\n\tvmovups\t64(%rsp), %zmm1\n"
+      "\tvfmadd231ps\t128(%rsp), %zmm1, %zmm2\n\tvmovups\t%zmm2, (%rax)\n\tjne\t.LBB0_1\n\tretq\n");
+  ASSERT_NE(f.hot_loop(), nullptr);
+  EXPECT_EQ(f.hot_loop()->stack_references, 3);
+  EXPECT_EQ(f.hot_loop()->vector_spills, 2);
+}
+
 TEST(AsmGuard, FindsVectorsSplitInHalves) {
   EXPECT_EQ(problems_of(snippets::kHalves, {.vector_bits = 512}),
             "hot loop .LBB0_1: vector width: expected 512 bits, got 256\n");
@@ -54,6 +63,7 @@ TEST(AsmGuard, FindsVectorsSplitInHalves) {
 TEST(AsmGuard, FindsCallsOfFmaf) {
   const AsmFunction f = only_function(snippets::kCalls);
   EXPECT_EQ(f.calls, 4);
+  EXPECT_EQ(f.callees, std::vector<std::string>{"fmaf"});
   ASSERT_NE(f.hot_loop(), nullptr);
   EXPECT_EQ(f.hot_loop()->calls, 4);
   EXPECT_EQ(f.hot_loop()->fmas, 0);
