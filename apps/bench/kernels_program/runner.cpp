@@ -3,22 +3,17 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <span>
 
 #include "autotune/default_schedule.h"
+#include "autotune/measure/work_timer.h"
 #include "codegen/artifact.h"
 #include "schedule/lower/lowering.h"
 
 namespace tensmith::bench {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 /// Units: milliseconds of processor time that this process has used, which what else runs does not lengthen much.
 double processor_ms() {
@@ -86,9 +81,9 @@ void Runner::run() {
 Timing time_beside(Runner& runner, const Yardstick& yardstick, int windows) {
   double once = 1e30;
   for (int k = 0; k < 3; ++k) {
-    const auto start = Clock::now();
+    const WorkTimer timer(runner.threads());
     runner.run();
-    once = std::min(once, ms_since(start));
+    once = std::min(once, timer.us() * 1e-3);
   }
   constexpr double kWindowMs = 0.5;
   const int turns = std::max(1, static_cast<int>(kWindowMs / std::max(1e-4, once)));
@@ -99,9 +94,9 @@ Timing time_beside(Runner& runner, const Yardstick& yardstick, int windows) {
   double before = yardstick ? yardstick(window_s) : 0;
   for (int w = 0; w < windows; ++w) {
     runner.run();  // what the yardstick or others put into the caches goes
-    const auto start = Clock::now();
+    const WorkTimer timer(runner.threads());
     for (int t = 0; t < turns; ++t) runner.run();
-    const double ms = ms_since(start) / turns;
+    const double ms = timer.us() * 1e-3 / turns;
     timing.ms = std::min(timing.ms, ms);
     if (!yardstick) continue;
     const double after = yardstick(window_s);

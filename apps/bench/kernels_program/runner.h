@@ -18,6 +18,7 @@ class Runner {
  public:
   Runner(const Item& item, const Target& target, int threads);
   void run();
+  int threads() const { return pool_.threads(); }
 
   /// Units: milliseconds of processor time for schedule, lowering, code generation and loading.
   double compile_ms() const { return compile_ms_; }

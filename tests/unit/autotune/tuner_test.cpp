@@ -283,11 +283,11 @@ TEST(Tuner, ALimitOfTimeHoldsForTheComparisonsTooAndTheLargestGainsComeFirst) {
   MemoryStore store;
   StubMeasurer measurer;
   measurer.answer = [&](int task, const Schedule& schedule, bool thorough) {
-    if (thorough) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    if (thorough) std::this_thread::sleep_for(std::chrono::milliseconds(250));
     return valid(schedule.to_string() == usual[static_cast<size_t>(task)] ? 100 : 50);
   };
   TunerOptions options;
-  options.seconds = 4;
+  options.seconds = 2;
   const TuningReport report = tune(tasks, options, measurer, store);
   // What is under way when the time is over still ends.
   EXPECT_LT(report.elapsed_s, options.seconds + 2.5);
