@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <string>
 
+#include "apps/bench/kernels_program/floors.h"
 #include "apps/bench/kernels_program/items.h"
 #include "apps/bench/kernels_program/runner.h"
 #include "autotune/measure/machine_work.h"
@@ -16,7 +18,7 @@ namespace tensmith::bench {
 namespace {
 
 struct Options {
-  std::string target = "host", filter, json;
+  std::string target = "host", filter, json, floors;
   bool explain = false, assembly = false;
 };
 
@@ -35,6 +37,13 @@ int main_with(const Target& target, const Options& options) {
     std::fprintf(stderr, "kernels: this machine lacks %s\n", missing);
     return 5;
   }
+  Floors floors;
+  if (!options.floors.empty()) {
+    const Result<Floors> read = read_floors(options.floors, cpu_kind(target));
+    if (!read) throw UserError(read.failure().id, read.failure().message);
+    floors = *read;
+  }
+  std::map<std::string, std::vector<double>> reached;
   const double peak = peak_flops(target.vector_bits), hz = clock_hz();
   const Bandwidths bandwidths = measure_bandwidths(target);
   std::printf("%s, %s: peak %.1f GFLOP/s a thread, clock %.2f GHz\n", host_cpu_model().c_str(),
@@ -63,6 +72,8 @@ int main_with(const Target& target, const Options& options) {
     }
     const double figure = (of_peak ? item.flops : item.cycles_per_16 * item.elements / 16) / timing.units;
     const double bound = of_peak ? std::max(figure, moving_ms(one, bandwidths, target) / timing.ms) : 0;
+    const std::string name = kernel_class(item);
+    reached[name].push_back(of_peak && class_is_bandwidth_bound(name) ? bound : figure);
     std::printf("%-12s %-28s %10.4f %8.3f%s %9.3f %10.2f %6.1fms\n", item.group.c_str(), item.name.c_str(), timing.ms,
                 figure, of_peak ? " " : "*", bound, two, one.compile_ms());
     if (options.explain) std::printf("%s", one.explanation().c_str());
@@ -77,7 +88,8 @@ int main_with(const Target& target, const Options& options) {
                     {"compile_ms", one.compile_ms()}});
   }
   std::printf("* cycles of notes/cpu.md section 5 over ours\n");
-  if (options.json.empty()) return 0;
+  const int below = options.floors.empty() ? 0 : classes_below(floors, reached);
+  if (options.json.empty()) return below ? 1 : 0;
   Json json = json_header({"tensmith.bench-kernels/2", to_string(target), 1, 0, {}});
   json["peak_gflops"] = peak / 1e9;
   json["clock_ghz"] = hz / 1e9;
@@ -88,7 +100,7 @@ int main_with(const Target& target, const Options& options) {
   json["kernels"] = rows;
   const Result<void> ok = write_json(options.json, json);
   if (!ok) std::fprintf(stderr, "%s\n", ok.failure().message.c_str());
-  return ok ? 0 : 2;
+  return !ok ? 2 : below ? 1 : 0;
 }
 
 }  // namespace
@@ -102,7 +114,8 @@ int main(int argc, char** argv) {
       into = argv[++k];
       return true;
     };
-    if (value("--target", options.target) || value("--filter", options.filter) || value("--json", options.json))
+    if (value("--target", options.target) || value("--filter", options.filter) || value("--json", options.json) ||
+        value("--floors", options.floors))
       continue;
     if (std::strcmp(argv[k], "--explain") == 0) {
       options.explain = true;
@@ -111,7 +124,7 @@ int main(int argc, char** argv) {
     } else {
       std::fprintf(stderr,
                    "kernels: unexpected argument '%s'; usage: kernels [--target T] [--filter TEXT] [--json FILE] "
-                   "[--explain] [--asm]\n",
+                   "[--floors FILE] [--explain] [--asm]\n",
                    argv[k]);
       return 2;
     }
