@@ -70,6 +70,7 @@ ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& re
 ChoiceValue ScheduleDraft::decide(Question&& question) {
   ChoicePoint point = std::move(question).point();
   if (point.options.size() == 1) return point.options[0].value;
+  if (chooser_ && !chooser_->is_open(point)) return point.options[point.preferred].value;
   // Two rules that ask the same of a stage ask two things.
   const std::string what = point.what;
   const auto taken_name = [&] {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "autotune/schedule_rules.h"
 
@@ -6,17 +7,37 @@ namespace tensmith {
 
 namespace {
 
-/// An outer axis along which some operand is contiguous while the stored one is not: a transposition, or -1.
-int crosswise_axis(const ScheduleDraft& draft, const std::string& name, const std::vector<int>& order) {
+/// An operand that is contiguous along an outer axis, not along the stored one: a transposition.
+struct Crosswise {
+  int axis = -1;       ///< -1: there is none
+  int64_t stride = 0;  ///< Units: bytes from one element to the next along the stored axis; 0: not known
+};
+
+Crosswise crosswise_axis(const ScheduleDraft& draft, const std::string& name, const std::vector<int>& order) {
+  const ScheduleState& state = draft.schedule.state();
   const Stage body = draft.effective(name);
-  for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body))
+  for (const TensorAccess& access : accesses_of(state, *body))
     for (size_t k = 0; k + 1 < order.size(); ++k) {
       const Axis& axis = body->axes[order[k]];
-      if (ScheduleDraft::size_of(axis.extent) > 1 &&
-          stride_of(draft.schedule.state(), access, *body, axis.var) == std::optional<int64_t>(1))
-        return order[k];
+      if (ScheduleDraft::size_of(axis.extent) <= 1 ||
+          stride_of(state, access, *body, axis.var) != std::optional<int64_t>(1))
+        continue;
+      const int64_t elements = stride_of(state, access, *body, body->axes[order.back()].var).value_or(0);
+      const int64_t bytes = state.stages[access.producer].stage->outputs[0]->dtype.bytes();
+      return {order[k], std::abs(elements) * bytes};
     }
-  return -1;
+  return {};
+}
+
+/// Whether lines that are touched once for each of `count` steps of `stride` bytes are gone from L1 when the walk comes
+/// by them again: too many, or, at strides near multiples of a page, too many for the few sets they fall into.
+bool loses_lines(const Target& target, int64_t count, int64_t stride) {
+  constexpr int64_t kWayBytes = 4096;  // a page, of nearly all first caches
+  constexpr double kFull = 0.7;        // other data needs room too
+  if (stride < target.line_bytes) return false;
+  const int64_t ways = std::max<int64_t>(1, target.l1_bytes / kWayBytes);
+  const int64_t sets = kWayBytes / std::max<int64_t>(target.line_bytes, std::gcd(stride, kWayBytes));
+  return static_cast<double>(count) > kFull * static_cast<double>(sets * ways);
 }
 
 }  // namespace
@@ -36,13 +57,18 @@ void schedule_elementwise(ScheduleDraft& draft, const std::string& name) {
   Schedule& schedule = draft.schedule;
   // A transposition in blocks uses each cache line of its operand while it is there.
   int64_t block = 0;
-  const int crosswise = crosswise_axis(draft, name, order);
+  const auto [crosswise, stride] = crosswise_axis(draft, name, order);
   if (crosswise >= 0) {
     Question question(name, "block");
     question.offer(int64_t{0});
     for (int64_t size : {4, 8, 16, 32})
       if (size < ScheduleDraft::size_of(s.stage->axes[crosswise].extent)) question.offer(size, 1.1);
-    block = draft.decide_number(std::move(question.prefer(int64_t{0})));
+    // As many rows as there are elements in a line of the operand: then each line is used up at once.
+    const int64_t line = draft.target().line_bytes / std::max<int64_t>(1, s.stage->outputs[0]->dtype.bytes());
+    const bool is_worth = loses_lines(draft.target(), inner_extent, stride) &&
+                          inner_extent > std::max<int64_t>(lanes, line) &&
+                          line < ScheduleDraft::size_of(s.stage->axes[crosswise].extent);
+    block = draft.decide_number(std::move(question.prefer(is_worth ? line : int64_t{0})));
   }
   const std::string crossed = crosswise >= 0 ? s.loops[s.axis_loops[crosswise]].name : std::string();
   std::string inner = loops.back();

@@ -45,6 +45,8 @@ class Chooser {
   virtual ~Chooser() = default;
   /// An index into the options.
   virtual size_t choose(const ChoicePoint& point) = 0;
+  /// Whether the point may be decided at all; where not, the rules' preference stands and no decision is recorded.
+  virtual bool is_open(const ChoicePoint&) const { return true; }
 };
 
 /// What the rules prefer: gives the default schedule.

@@ -1,6 +1,26 @@
 #include "autotune/space/space.h"
 
+#include <algorithm>
+
 namespace tensmith {
+
+namespace {
+
+/// Another chooser's answers where the decision is open.
+class RestrictedChooser : public Chooser {
+ public:
+  RestrictedChooser(Chooser& chooser, const std::vector<std::string>& open) : chooser_(chooser), open_(open) {}
+  size_t choose(const ChoicePoint& point) override { return chooser_.choose(point); }
+  bool is_open(const ChoicePoint& point) const override {
+    return std::find(open_.begin(), open_.end(), point.name()) != open_.end() && chooser_.is_open(point);
+  }
+
+ private:
+  Chooser& chooser_;
+  const std::vector<std::string>& open_;
+};
+
+}  // namespace
 
 Space::Space(Workload workload, ScheduleRequest request, SpaceRules rules)
     : workload_(std::move(workload)), request_(std::move(request)), rules_(std::move(rules)) {}
@@ -10,7 +30,9 @@ Space::Space(Workload workload, ScheduleRequest request, std::function<void(Sche
 
 Result<Candidate> Space::make(Chooser& chooser) const {
   try {
-    ScheduleDraft draft(workload_, request_, &chooser);
+    static const std::vector<std::string> kNone;
+    RestrictedChooser restricted(chooser, open_ ? *open_ : kNone);
+    ScheduleDraft draft(workload_, request_, open_ ? static_cast<Chooser*>(&restricted) : &chooser);
     if (declare_) declare_(draft);
     else apply_rules(draft, rules_);
     Decisions decisions;
@@ -20,6 +42,12 @@ Result<Candidate> Space::make(Chooser& chooser) const {
   } catch (const Error& e) {
     return Failure{e.id(), e.message()};
   }
+}
+
+Space Space::restricted(std::vector<std::string> open) const {
+  Space part = *this;
+  part.open_ = std::move(open);
+  return part;
 }
 
 Result<Candidate> replay_decisions(const Space& space, const Decisions& decisions, std::string* notes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ class Space {
   const ScheduleRequest& request() const { return request_; }
   const SpaceRules& rules() const { return rules_; }
 
+  /// The part of the space in which only the decisions of these names are open; the others are left to the rules.
+  Space restricted(std::vector<std::string> open) const;
+
   /// The candidate that the chooser's answers lead to. Errors: the id of a step that is illegal (a fault of a rule:
   /// options are legal where they are offered).
   Result<Candidate> make(Chooser& chooser) const;
@@ -40,6 +44,7 @@ class Space {
   ScheduleRequest request_;
   SpaceRules rules_;
   std::function<void(ScheduleDraft&)> declare_;
+  std::optional<std::vector<std::string>> open_;  ///< null: all
 };
 
 /// The decisions of a record made again, with what had to change in `notes` (may be null).

@@ -369,5 +369,39 @@ TEST(Decisions, RefuseWhatTheyCannotRead) {
     EXPECT_EQ(decisions_from_json(parse_json(text).value()).failure().id, "bad-decisions") << text;
 }
 
+TEST(SpaceOf, ATranspositionThatWouldLoseItsLinesIsWalkedInBlocks) {
+  const ScheduleRequest request = request_for("sapphirerapids", 1);
+  const auto block_of = [&](int64_t rows, int64_t columns) {
+    PreferredChooser preferred;
+    const Candidate usual = Space(transpose_workload(rows, columns), request).make(preferred).value();
+    const ChoiceValue* block = usual.decisions.find("T.block");
+    return block ? std::get<int64_t>(*block) : int64_t{-1};
+  };
+  // 128 lines a page apart fall into one set of L1; 700 lines fill it. 333 lines stay.
+  EXPECT_EQ(block_of(128, 1024), 16);
+  EXPECT_EQ(block_of(700, 900), 16);
+  EXPECT_EQ(block_of(333, 65), 0);
+}
+
+TEST(SpaceOf, APartOfASpaceHasTheSameDefaultAndOnlyItsOwnDecisions) {
+  const ScheduleRequest request = request_for("sapphirerapids", 1);
+  const Space whole(transpose_workload(96, 200), request);
+  PreferredChooser preferred;
+  const Candidate usual = whole.make(preferred).value();
+  ASSERT_GE(usual.points.size(), 2u);
+  const std::string open = usual.points[0].point.name();
+  const Space part = whole.restricted({open});
+  EXPECT_EQ(part.make(preferred).value().schedule.to_string(), usual.schedule.to_string());
+  int64_t made = 0;
+  EXPECT_TRUE(enumerate(part, 4096, [&](const Candidate& candidate) {
+    ++made;
+    EXPECT_EQ(candidate.points.size(), 1u);
+    EXPECT_EQ(candidate.points[0].point.name(), open);
+    return true;
+  }));
+  EXPECT_EQ(made, static_cast<int64_t>(usual.points[0].point.options.size()));
+  EXPECT_EQ(whole.restricted({}).make(preferred).value().schedule.to_string(), usual.schedule.to_string());
+}
+
 }  // namespace
 }  // namespace tensmith
