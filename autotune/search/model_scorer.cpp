@@ -5,6 +5,7 @@
 #endif
 
 #include <cmath>
+#include <limits>
 
 #include "autotune/cost_model/blend_model.h"
 #include "autotune/search/guarded_features.h"
@@ -26,29 +27,46 @@ void give_memory_back() {
 #endif
 }
 
+std::string task_name(const Workload& workload, const ScheduleRequest& request) {
+  return to_text(workload) + "|" + std::to_string(request.threads);
+}
+
 }  // namespace
 
 Result<CostSample> cost_sample(const Schedule& schedule, const ScheduleRequest& request, double us) {
   try {
-    return CostSample{to_text(schedule.workload()) + "|" + std::to_string(request.threads),
-                      features_of(schedule, request), us};
+    return CostSample{task_name(schedule.workload(), request), features_of(schedule, request), us};
   } catch (const Error& e) {
     return Failure{e.id(), e.message()};
   }
 }
 
-std::vector<double> ModelScorer::score(const Space& space, std::span<const Candidate* const> candidates) {
+std::vector<double> ModelScorer::score(const Space& space, std::span<const Candidate* const> candidates,
+                                       std::span<const Decisions* const> learned) {
   std::vector<std::optional<KernelFeatures>> features = guarded_features(
       candidates.size(), [&](size_t k) { return features_of(candidates[k]->schedule, space.request()); });
   std::vector<KernelFeatures> legal;
   for (std::optional<KernelFeatures>& row : features)
     if (row) legal.push_back(std::move(*row));
+  const auto its = numbers_.find(task_name(space.workload(), space.request()));
+  for (const Decisions* decisions : learned) {
+    features.emplace_back();
+    if (its == numbers_.end()) continue;
+    const auto at = its->second.find(decisions->hash());
+    if (at == its->second.end()) continue;
+    legal.push_back(
+        (at->second < samples_.size() ? samples_[at->second] : batch_[at->second - samples_.size()]).features);
+    features.back().emplace();
+  }
   const std::vector<double> scores = model_->predict(legal);
   // Of candidates that will be refused none is tried before the others.
   constexpr double kRefused = 1e300;
   std::vector<double> costs;
   size_t next = 0;
-  for (size_t k = 0; k < candidates.size(); ++k) costs.push_back(features[k] ? std::exp2(-scores[next++]) : kRefused);
+  for (size_t k = 0; k < features.size(); ++k) {
+    if (features[k]) costs.push_back(std::exp2(-scores[next++]));
+    else costs.push_back(k < candidates.size() ? kRefused : std::numeric_limits<double>::quiet_NaN());
+  }
   return costs;
 }
 
@@ -57,6 +75,7 @@ void ModelScorer::learn(const Space& space, const Candidate& candidate, double c
   Result<CostSample> sample = cost_sample(candidate.schedule, space.request(), cost_us);
   if (!sample) return;
   if (!batch_.empty() && batch_.front().task != sample->task) take_batch();
+  numbers_[sample->task][candidate.decisions.hash()] = samples_.size() + batch_.size();
   batch_.push_back(std::move(sample).value());
   if (batch_.size() >= kBatch) take_batch();
 }
@@ -92,6 +111,7 @@ void ModelScorer::finish() {
 
 void ModelScorer::prime(std::vector<CostSample> samples) {
   if (samples.empty()) return;
+  if (!batch_.empty()) take_batch();
   samples_.insert(samples_.end(), std::make_move_iterator(samples.begin()), std::make_move_iterator(samples.end()));
   model_->fit(samples_);
   fitted_ = samples_.size();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "autotune/cost_model/cost_model.h"
@@ -17,7 +18,8 @@ class ModelScorer : public CandidateScorer {
  public:
   explicit ModelScorer(std::unique_ptr<CostModel> model) : model_(std::move(model)) {}
 
-  std::vector<double> score(const Space& space, std::span<const Candidate* const> candidates) override;
+  std::vector<double> score(const Space& space, std::span<const Candidate* const> candidates,
+                            std::span<const Decisions* const> learned) override;
   void learn(const Space& space, const Candidate& candidate, double cost_us) override;
   /// Learns from samples of other runs and tasks at once.
   void prime(std::vector<CostSample> samples);
@@ -35,6 +37,8 @@ class ModelScorer : public CandidateScorer {
 
   std::unique_ptr<CostModel> model_;
   std::vector<CostSample> samples_, batch_;
+  /// By task and decisions: the number among samples and batch.
+  std::map<std::string, std::unordered_map<uint64_t, size_t>> numbers_;
   size_t fitted_ = 0;
   double pairs_ = 0, right_ = 0;
 };

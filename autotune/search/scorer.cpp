@@ -15,10 +15,12 @@ double prior_cost(const Candidate& candidate) {
   return product;
 }
 
-std::vector<double> PriorScorer::score(const Space&, std::span<const Candidate* const> candidates) {
+std::vector<double> PriorScorer::score(const Space&, std::span<const Candidate* const> candidates,
+                                       std::span<const Decisions* const> learned) {
   std::vector<double> costs;
   costs.reserve(candidates.size());
   for (const Candidate* candidate : candidates) costs.push_back(prior_cost(*candidate));
+  costs.resize(candidates.size() + learned.size(), std::numeric_limits<double>::quiet_NaN());
   return costs;
 }
 

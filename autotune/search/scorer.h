@@ -13,8 +13,10 @@ namespace tensmith {
 class CandidateScorer {
  public:
   virtual ~CandidateScorer() = default;
-  /// What each candidate costs, in any unit above 0; lower is better. Only the order within one call counts.
-  virtual std::vector<double> score(const Space& space, std::span<const Candidate* const> candidates) = 0;
+  /// What each candidate costs, in any unit above 0; lower is better. Only ratios within one call count. Behind them
+  /// the same of what was learned before, by its decisions; NaN for what is not remembered.
+  virtual std::vector<double> score(const Space& space, std::span<const Candidate* const> candidates,
+                                    std::span<const Decisions* const> learned) = 0;
   /// A measured candidate. Units: microseconds; infinite when it has no valid time.
   virtual void learn(const Space& space, const Candidate& candidate, double cost_us) = 0;
 };
@@ -23,7 +25,8 @@ class CandidateScorer {
 /// cheapest. Costs next to nothing, learns nothing.
 class PriorScorer : public CandidateScorer {
  public:
-  std::vector<double> score(const Space& space, std::span<const Candidate* const> candidates) override;
+  std::vector<double> score(const Space& space, std::span<const Candidate* const> candidates,
+                            std::span<const Decisions* const> learned) override;
   void learn(const Space&, const Candidate&, double) override {}
 };
 /// The same of one candidate; 1 where every decision is the cheapest.

@@ -9,6 +9,7 @@ namespace tensmith {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 // Candidates that are drawn and ranked before the first ones are measured, and those of a round of evolution.
 constexpr int kDrafts = 192, kPool = 96;
 // The first measured ones are the ranking's best.
@@ -16,11 +17,11 @@ constexpr int kProbes = 16;
 // Who may have children. Nobody else is remembered: a schedule takes some 20 KB.
 constexpr size_t kParents = 12;
 // Of a round, what is drawn without asking the model; it would otherwise never learn what it thinks little of.
-constexpr double kBlind = 0.1;
+constexpr double kBlind = 0.03;
 // A gain that is one.
 constexpr double kGain = 0.005;
-// Rounds without a gain before the best one's neighbours are tried one decision at a time.
-constexpr int kIdleBeforeDescent = 2;
+// Measured candidates by whose decisions others are judged.
+constexpr size_t kWeighed = 128;
 // Draws in vain before a space counts as seen.
 constexpr int kVainDraws = 400;
 // Points of a space that are counted through for new ones when draws give none; some tenths of a millisecond each.
@@ -70,12 +71,19 @@ bool TaskSearch::add(Pool& pool, Result<Candidate> candidate, const char* origin
   if (seen_.count(hash)) return false;
   for (const Proposal& known : pool)
     if (known.hash == hash) return false;
-  pool.push_back({std::make_shared<const Candidate>(std::move(candidate).value()), hash, origin});
+  pool.push_back({std::make_shared<const Candidate>(std::move(candidate).value()), hash, origin, kUnknown, kUnknown});
   return true;
 }
 
 void TaskSearch::claim(const std::vector<Proposal>& proposals) {
-  for (const Proposal& proposal : proposals) seen_.insert(proposal.hash);
+  for (const Proposal& proposal : proposals) {
+    seen_.insert(proposal.hash);
+    under_way_.push_back(proposal);
+  }
+  // Some are never told: a worker was lost.
+  constexpr size_t kMostUnderWay = 64;
+  if (under_way_.size() > kMostUnderWay)
+    under_way_.erase(under_way_.begin(), under_way_.end() - static_cast<std::ptrdiff_t>(kMostUnderWay));
 }
 
 std::vector<Proposal> TaskSearch::take_best(Pool pool, int count, double blind) {
@@ -90,13 +98,29 @@ std::vector<Proposal> TaskSearch::take_best(Pool pool, int count, double blind) 
         pool.erase(at);
       }
   }
+  // What is known and what is under way beside the pool: the cost model is asked for all of them at once, for only the
+  // differences within one answer count.
   std::vector<const Candidate*> candidates;
+  for (const Proposal& proposal : under_way_) candidates.push_back(proposal.candidate.get());
   for (const Proposal& proposal : pool) candidates.push_back(proposal.candidate.get());
-  const std::vector<double> costs = scorer_.score(space_, candidates);
-  std::vector<size_t> order(pool.size());
-  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return costs[a] < costs[b]; });
-  for (size_t k = 0; k < order.size() && taken.size() < wanted; ++k) taken.push_back(pool[order[k]]);
+  std::vector<const Decisions*> learned;
+  for (const Weighed& weighed : weighed_) learned.push_back(&weighed.decisions);
+  const std::vector<double> costs = scorer_.score(space_, candidates, learned);
+  std::vector<DecisionModel::Unknown> open;
+  for (size_t k = 0; k < candidates.size(); ++k) open.push_back({&candidates[k]->decisions, std::log2(costs[k])});
+  std::vector<DecisionModel::Known> known;
+  for (size_t k = 0; k < weighed_.size(); ++k) {
+    // A scorer that remembers nothing does not learn either: its word stands.
+    const double now = std::log2(costs[candidates.size() + k]);
+    const double scored = std::isfinite(now) ? now : weighed_[k].scored;
+    if (std::isfinite(scored)) known.push_back({&weighed_[k].decisions, scored, std::log2(weighed_[k].cost_us)});
+  }
+  decision_model_.fit(known, guesses_ >= 4 ? std::sqrt(errors_ / guesses_) : 0);
+  for (const DecisionModel::Choice& choice : decision_model_.choose(open, wanted - taken.size(), under_way_.size())) {
+    taken.push_back(pool[choice.index - under_way_.size()]);
+    taken.back().scored = open[choice.index].expected;
+    if (!known.empty()) taken.back().expected = choice.mean;
+  }
   return taken;
 }
 
@@ -108,7 +132,7 @@ std::vector<Proposal> TaskSearch::probe(int count) {
     Result<Candidate> usual = space_.make(preferred);
     TS_CHECK(usual.ok()) << "the default schedule is illegal: " << usual.failure().message;
     default_ = here_ = std::make_shared<const Candidate>(std::move(usual).value());
-    std::vector<Proposal> first{{default_, hash_of(default_->schedule), "default"}};
+    std::vector<Proposal> first{{default_, hash_of(default_->schedule), "default", kUnknown, kUnknown}};
     claim(first);
     if (strategy_ == SearchStrategy::kEvolve && count > 1) {
       const std::vector<Proposal> more = probe(count - 1);
@@ -139,34 +163,32 @@ const TaskSearch::Measured& TaskSearch::parent() {
   return measured_[parents - 1];
 }
 
-std::vector<Proposal> TaskSearch::evolve(int count) {
-  Pool pool;
-  for (int k = 0; k < 4 * kPool && pool.size() < kPool; ++k) {
-    const double draw = rng_.uniform();
-    if (measured_.empty() || draw < 0.1) add(pool, sample(space_, rng_, Draw::kByCost), "random");
-    else if (draw < 0.3 && measured_.size() > 1)
-      add(pool, crossover(space_, *parent().candidate, *parent().candidate, rng_), "crossover");
-    else add(pool, mutate(space_, *parent().candidate, rng_, 1 + static_cast<int>(rng_.below(3))), "mutate");
-  }
-  std::vector<Proposal> taken = take_best(std::move(pool), count, kBlind);
-  claim(taken);
-  return taken;
-}
-
-std::vector<Proposal> TaskSearch::descend(int count) {
-  // All candidates that differ from the best one in a single decision.
+void TaskSearch::add_neighbours(Pool& pool) {
   const std::shared_ptr<const Candidate> from = best();
-  if (!from || descended_ == from) return {};
-  Pool pool;
+  if (!from || surrounded_ == from) return;
+  const size_t before = pool.size();
   for (const ChosenPoint& chosen : from->points)
     for (size_t option = 0; option < chosen.point.options.size(); ++option) {
       if (option == chosen.taken) continue;
       Decisions decisions = from->decisions;
       decisions.set(chosen.point.name(), chosen.point.options[option].value);
-      add(pool, replay_decisions(space_, decisions), "descent");
+      add(pool, replay_decisions(space_, decisions), "neighbour");
     }
-  if (pool.size() <= static_cast<size_t>(count)) descended_ = from;
-  std::vector<Proposal> taken = take_best(std::move(pool), count, 0);
+  if (pool.size() == before) surrounded_ = from;
+}
+
+std::vector<Proposal> TaskSearch::evolve(int count) {
+  Pool pool;
+  add_neighbours(pool);
+  const size_t neighbours = pool.size();
+  for (int k = 0; k < 4 * kPool && pool.size() < neighbours + kPool; ++k) {
+    const double draw = rng_.uniform();
+    if (measured_.empty() || draw < 0.15) add(pool, sample(space_, rng_, Draw::kByCost), "random");
+    else if (draw < 0.3 && measured_.size() > 1)
+      add(pool, crossover(space_, *parent().candidate, *parent().candidate, rng_), "crossover");
+    else add(pool, mutate(space_, *parent().candidate, rng_, 1 + static_cast<int>(rng_.below(3))), "mutate");
+  }
+  std::vector<Proposal> taken = take_best(std::move(pool), count, kBlind);
   claim(taken);
   return taken;
 }
@@ -205,11 +227,7 @@ std::vector<Proposal> TaskSearch::propose(int count) {
     case SearchStrategy::kRandom: break;
     case SearchStrategy::kGrid: taken = count_on(count, std::numeric_limits<int64_t>::max()); break;
     case SearchStrategy::kAnneal: taken = walk(count); break;
-    case SearchStrategy::kEvolve:
-      if (proposed() < kProbes) taken = probe(count);
-      else if (idle_rounds_ >= kIdleBeforeDescent) taken = descend(count);
-      if (taken.empty()) taken = evolve(count);
-      break;
+    case SearchStrategy::kEvolve: taken = proposed() < kProbes ? probe(count) : evolve(count); break;
   }
   if (taken.empty() && strategy_ != SearchStrategy::kGrid) taken = draw_random(count);
   // What draws hardly ever come by is still to be seen in a small space.
@@ -220,6 +238,16 @@ std::vector<Proposal> TaskSearch::propose(int count) {
 
 void TaskSearch::tell(const Proposal& proposal, double cost_us) {
   ++told_;
+  const auto known = std::find_if(under_way_.begin(), under_way_.end(),
+                                  [&](const Proposal& other) { return other.hash == proposal.hash; });
+  if (known != under_way_.end()) under_way_.erase(known);
+  if (std::isfinite(cost_us) && std::isfinite(proposal.expected)) {
+    // A tenfold surprise is no worse than a threefold one.
+    constexpr double kFading = 0.97, kSurprise = 1.5;
+    const double error = std::clamp(std::log2(cost_us) - proposal.expected, -kSurprise, kSurprise);
+    errors_ = kFading * errors_ + error * error;
+    guesses_ = kFading * guesses_ + 1;
+  }
   scorer_.learn(space_, *proposal.candidate, cost_us);
   if (std::string_view(proposal.origin) == "default") default_us_ = cost_us;
   if (std::isfinite(cost_us)) {
@@ -227,6 +255,10 @@ void TaskSearch::tell(const Proposal& proposal, double cost_us) {
                                      [](double cost, const Measured& m) { return cost < m.cost_us; });
     measured_.insert(at, {proposal.candidate, cost_us});
     if (measured_.size() > kParents) measured_.pop_back();
+    const auto place = std::upper_bound(weighed_.begin(), weighed_.end(), cost_us,
+                                        [](double cost, const Weighed& w) { return cost < w.cost_us; });
+    weighed_.insert(place, {proposal.candidate->decisions, cost_us, proposal.scored});
+    if (weighed_.size() > kWeighed) weighed_.pop_back();
     if (best_us() < gain_from_us_ * (1 - kGain)) {
       gain_from_us_ = best_us();
       told_at_gain_ = told_;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "autotune/search/decision_model.h"
 #include "autotune/search/scorer.h"
 #include "autotune/space/space.h"
 
@@ -15,7 +16,7 @@ namespace tensmith {
 
 /// How candidates are found.
 enum class SearchStrategy : uint8_t {
-  kEvolve,  ///< the ranking's best, then evolution, then coordinate descent from the best
+  kEvolve,  ///< the ranking's best, then children and neighbours of the best that promise most
   kRandom,  ///< uniform draws
   kGrid,    ///< the whole space in the order of a count
   kAnneal,  ///< a walk that takes worse steps more and more seldom
@@ -27,7 +28,9 @@ Result<SearchStrategy> parse_search_strategy(std::string_view text);
 struct Proposal {
   std::shared_ptr<const Candidate> candidate;
   uint64_t hash = 0;        ///< of the schedule's steps
-  const char* origin = "";  ///< default, probe, mutate, crossover, random, descent, grid, walk
+  const char* origin = "";  ///< default, probe, mutate, crossover, neighbour, random, grid, walk
+  double expected = 0;      ///< Units: log2 of microseconds; NaN: nothing was expected
+  double scored = 0;        ///< the cost model's word when it was proposed. Units: log2, up to a constant; may be NaN
 };
 
 /// The search of one task. What it proposes depends on the space, the seed and what it was told, in that order, and on
@@ -66,15 +69,21 @@ class TaskSearch {
     std::shared_ptr<const Candidate> candidate;
     double cost_us;
   };
+  /// What is kept of a measured one to judge others by.
+  struct Weighed {
+    Decisions decisions;
+    double cost_us = 0, scored = 0;
+  };
   using Pool = std::vector<Proposal>;
 
   /// Adds it when it is new. Returns whether it was.
   bool add(Pool& pool, Result<Candidate> candidate, const char* origin);
-  /// Of the pool the `count` that are expected to be best, some of them drawn blindly.
+  /// Of the pool the `count` that promise most, some of them drawn blindly.
   std::vector<Proposal> take_best(Pool pool, int count, double blind);
+  /// All that differ from the best one in a single decision.
+  void add_neighbours(Pool& pool);
   std::vector<Proposal> probe(int count);
   std::vector<Proposal> evolve(int count);
-  std::vector<Proposal> descend(int count);
   std::vector<Proposal> draw_random(int count);
   /// Looks at no more than `limit` points.
   std::vector<Proposal> count_on(int count, int64_t limit);
@@ -86,13 +95,17 @@ class TaskSearch {
   const SearchStrategy strategy_;
   Rng rng_;
   CandidateScorer& scorer_;
-  std::set<uint64_t> seen_;         ///< schedules proposed
-  std::vector<Measured> measured_;  ///< the best valid ones, best first
+  std::set<uint64_t> seen_;          ///< schedules proposed
+  std::vector<Measured> measured_;   ///< the best valid ones, best first
+  std::vector<Weighed> weighed_;     ///< as many of them as others are judged by
+  std::vector<Proposal> under_way_;  ///< proposed and not told
+  DecisionModel decision_model_;
+  double errors_ = 0, guesses_ = 0;  ///< sum of squared errors of what was expected, fading, and of how many
   int64_t told_ = 0, told_at_gain_ = 0;
   int idle_rounds_ = 0;
   double default_us_, gain_from_us_;
   bool started_ = false, exhausted_ = false;
-  std::shared_ptr<const Candidate> descended_;  ///< whose neighbours were all proposed
+  std::shared_ptr<const Candidate> surrounded_;  ///< whose neighbours were all proposed
   CountingChooser counter_;
   bool counted_ = false;
   std::shared_ptr<const Candidate> default_, here_;  ///< here: of kAnneal

@@ -195,7 +195,7 @@ TEST(ModelScorer, LearnsTheOrderOfWhatItIsTold) {
   for (int k = 0; k < 40; ++k) fresh.push_back(sample(space, rng, Draw::kUniform).value());
   std::vector<const Candidate*> pointers;
   for (const Candidate& candidate : fresh) pointers.push_back(&candidate);
-  const std::vector<double> scores = scorer.score(space, pointers);
+  const std::vector<double> scores = scorer.score(space, pointers, {});
   double right = 0, pairs = 0;
   for (size_t a = 0; a < fresh.size(); ++a)
     for (size_t b = 0; b < a; ++b) {
