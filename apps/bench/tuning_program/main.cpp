@@ -13,8 +13,8 @@ namespace tensmith::bench {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: tensmith_bench_tuning quality|exhaustive|speed|warm-start OP[,OP...] [--first OP,...] [--threads N] "
-    "[--trials N] [--seeds N] [--rounds N] [--points N]";
+    "usage: tensmith_bench_tuning quality|exhaustive|draw|judge|speed|warm-start OP[@THREADS][,OP...] [--data FILE] "
+    "[--first OP,...] [--model FILE] [--threads N] [--trials N] [--seeds N] [--rounds N] [--points N] [--count N]";
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> items;
@@ -30,6 +30,7 @@ int main_with(int argc, char** argv) {
   };
   if (argc < 3) return refuse("expected a part and an operator");
   PartOptions options;
+  std::string data;
   options.ops = split(argv[2]);
   for (int k = 3; k < argc; ++k) {
     const std::string flag = argv[k];
@@ -37,20 +38,28 @@ int main_with(int argc, char** argv) {
     const std::string text = argv[++k];
     const int64_t value = std::strtoll(text.c_str(), nullptr, 10);
     if (flag == "--first") options.first = split(text);
+    else if (flag == "--data") data = text;
+    else if (flag == "--model") options.model = text;
     else if (value <= 0) return refuse(flag + ": expected a number above 0, got '" + text + "'");
     else if (flag == "--threads") options.threads = static_cast<int>(value);
     else if (flag == "--trials") options.trials = value;
     else if (flag == "--seeds") options.seeds = static_cast<int>(value);
     else if (flag == "--rounds") options.rounds = static_cast<int>(value);
     else if (flag == "--points") options.points = value;
+    else if (flag == "--count") options.count = static_cast<int>(value);
     else return refuse("unexpected " + flag);
   }
   const std::string part = argv[1];
   Json json;
-  if (part == "quality") json = quality(options);
-  else if (part == "exhaustive") json = exhaustive(options);
+  Result<CostStore> opened = CostStore::open(data);
+  if (!opened) throw UserError(opened.failure().id, opened.failure().message);
+  CostStore store = std::move(opened).value();
+  if (part == "quality") json = quality(options, store);
+  else if (part == "exhaustive") json = exhaustive(options, store);
+  else if (part == "draw") json = draw(options, store);
+  else if (part == "judge") json = judge(options, store);
   else if (part == "speed") json = speed(options);
-  else if (part == "warm-start") json = warm_start(options);
+  else if (part == "warm-start") json = warm_start(options, store);
   else return refuse("unknown part '" + part + "'");
   std::fputs(json_text(json).c_str(), stdout);
   return 0;

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "apps/bench/tuning_program/bench_task.h"
 #include "apps/bench/tuning_program/parts.h"
-#include "apps/bench/tuning_program/runs.h"
 #include "autotune/search/model_scorer.h"
 
 namespace tensmith::bench {

@@ -2,83 +2,82 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "apps/bench/tuning_program/bench_task.h"
 #include "apps/bench/tuning_program/parts.h"
 #include "apps/bench/tuning_program/runs.h"
 #include "autotune/search/model_scorer.h"
+#include "runtime/base/error.h"
 
 namespace tensmith::bench {
 
 namespace {
 
-struct Course {
-  std::vector<Trial> trials;
-  std::vector<CostSample> samples;
+/// How a search of the second network starts.
+enum class Start : uint8_t {
+  kCold,
+  kRecords,  ///< primed with the first network's samples
+  kModel,    ///< with the model that was saved and loaded
 };
 
-Course search_once(const TuningTask& task, CostTable& table, const std::vector<CostSample>& known, int64_t trials,
-                   uint64_t seed) {
-  const Space space(task.workload, task.request);
-  ModelScorer scorer(make_cost_model("blend", seed).value());
-  scorer.prime(known);
-  TaskSearch search(space, SearchStrategy::kEvolve, seed, scorer);
-  Course course{run_search(search, trials, table), {}};
-  for (const Trial& trial : course.trials) {
-    if (!std::isfinite(trial.cost_us)) continue;
-    if (Result<CostSample> sample = cost_sample(trial.candidate->schedule, task.request, trial.cost_us))
-      course.samples.push_back(std::move(sample).value());
-  }
-  return course;
-}
-
-/// Trials until the cost is reached; one more than there are when it never is.
-size_t trials_until(const std::vector<Trial>& trials, double cost_us) {
-  for (size_t k = 0; k < trials.size(); ++k)
-    if (trials[k].cost_us <= cost_us) return k + 1;
-  return trials.size() + 1;
+std::vector<Trial> search_once(BenchTask& task, ModelScorer& scorer, int64_t trials, uint64_t seed) {
+  TaskSearch search(task.space, SearchStrategy::kEvolve, seed, scorer);
+  return run_search(search, trials,
+                    [&](const std::vector<const Candidate*>& candidates) { return task.costs(candidates, "search"); });
 }
 
 }  // namespace
 
-Json warm_start(const PartOptions& options) {
+Json warm_start(const PartOptions& options, CostStore& store) {
   constexpr double kReached = 0.95;
-  MeasureSession session(session_options());
-  const auto table_of = [&](const TuningTask& task) {
-    return CostTable(session, session.add_task({task.workload, task.request, false, true, task.cold_bytes, 0}).value());
-  };
   std::vector<CostSample> known;
   for (const std::string& op : options.first) {
-    const TuningTask task = task_of_op(op, options.threads);
-    CostTable table = table_of(task);
-    const Course course = search_once(task, table, {}, options.trials, 1);
-    known.insert(known.end(), course.samples.begin(), course.samples.end());
+    BenchTask task(op, options.threads, store);
+    ModelScorer scorer(make_cost_model("blend", 1).value());
+    for (const Trial& trial : search_once(task, scorer, options.trials, 1)) {
+      if (!std::isfinite(trial.cost)) continue;
+      if (Result<CostSample> sample = cost_sample(trial.candidate->schedule, task.task.request, trial.cost))
+        known.push_back(std::move(sample).value());
+    }
   }
+  std::unique_ptr<CostModel> trained = make_cost_model("blend", 1).value();
+  trained->fit(known);
+  if (!options.model.empty())
+    if (const Result<void> saved = save_cost_model(*trained, options.model); !saved)
+      throw UserError(saved.failure().id, saved.failure().message);
   Json json;
   json["first"] = options.first;
   json["samples"] = known.size();
-  double cold_trials = 0, warm_trials = 0;
+  double sums[3] = {};
   for (const std::string& op : options.ops) {
-    const TuningTask task = task_of_op(op, options.threads);
-    CostTable table = table_of(task);
-    std::vector<std::vector<Trial>> cold, warm;
-    for (int seed = 1; seed <= options.seeds; ++seed) {
-      cold.push_back(search_once(task, table, {}, options.trials, static_cast<uint64_t>(seed)).trials);
-      warm.push_back(search_once(task, table, known, options.trials, static_cast<uint64_t>(seed)).trials);
-    }
-    double best = std::numeric_limits<double>::infinity();
-    for (const auto* runs : {&cold, &warm})
-      for (const std::vector<Trial>& run : *runs)
-        for (const Trial& trial : run) best = std::min(best, trial.cost_us);
+    BenchTask task(op, options.threads, store);
+    std::vector<std::vector<Trial>> runs[3];
+    for (int seed = 1; seed <= options.seeds; ++seed)
+      for (const Start start : {Start::kCold, Start::kRecords, Start::kModel}) {
+        if (start == Start::kModel && options.model.empty()) continue;
+        const auto number = static_cast<uint64_t>(seed);
+        ModelScorer scorer(start == Start::kModel ? load_cost_model(options.model).value()
+                                                  : make_cost_model("blend", number).value());
+        if (start == Start::kRecords) scorer.prime(known);
+        runs[static_cast<size_t>(start)].push_back(search_once(task, scorer, options.trials, number));
+      }
+    double best = 1e300;
+    for (const auto& kind : runs)
+      for (const std::vector<Trial>& run : kind)
+        for (const Trial& trial : run) best = std::min(best, trial.cost);
     Json entry;
     entry["op"] = op;
-    for (size_t s = 0; s < cold.size(); ++s) {
-      entry["cold"].push_back(trials_until(cold[s], best / kReached));
-      entry["warm"].push_back(trials_until(warm[s], best / kReached));
-      cold_trials += entry["cold"].back().get<double>();
-      warm_trials += entry["warm"].back().get<double>();
-    }
+    entry["best_to_default"] = best;
+    const char* names[] = {"cold", "records", "model"};
+    for (size_t k = 0; k < 3; ++k)
+      for (const std::vector<Trial>& run : runs[k]) {
+        const size_t trials = trials_until(run, best / kReached);
+        entry[names[k]].push_back(trials);
+        sums[k] += static_cast<double>(trials);
+      }
     json["second"].push_back(entry);
   }
-  json["warm_to_cold"] = warm_trials / std::max(1.0, cold_trials);
+  json["warm_to_cold"] = sums[1] / std::max(1.0, sums[0]);
+  if (sums[2] > 0) json["model_to_cold"] = sums[2] / std::max(1.0, sums[0]);
   return json;
 }
 

@@ -1,4 +1,4 @@
-#include "apps/bench/cost_model_program/judge.h"
+#include "apps/bench/tuning_program/judge.h"
 
 #include <algorithm>
 #include <map>
