@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 
 MUST = 2.0  # our error by ONNX Runtime's
 # Errors below that part of the largest element are rounding of the result itself; who has less is not the better one.
@@ -22,7 +21,9 @@ class AccuracyFailure(Exception):
     """A program that fails."""
 
 
-def run_ours(program: Path, model: Path, inputs: dict[str, Path], folder: Path, names: list[str], flags: list[str]) -> list[np.ndarray]:
+def run_ours(
+    program: Path, model: Path, inputs: dict[str, Path], folder: Path, names: list[str], flags: list[str]
+) -> list[np.ndarray]:
     """The outputs of `tensmith run`, by position."""
     folder.mkdir(parents=True, exist_ok=True)
     line = [str(program), "run", str(model), *flags]
@@ -36,7 +37,9 @@ def run_ours(program: Path, model: Path, inputs: dict[str, Path], folder: Path, 
     return [np.load(folder / f"output_{number}.npy") for number in range(len(names))]
 
 
-def exact_outputs(program: Path, model: Path, digest: str, inputs: dict[str, Path], names: list[str], cache: Path) -> list[np.ndarray]:
+def exact_outputs(
+    program: Path, model: Path, digest: str, inputs: dict[str, Path], names: list[str], cache: Path
+) -> list[np.ndarray]:
     """What the interpreter gives in float64."""
     key = hashlib.sha256(digest.encode())
     for name, file in sorted(inputs.items()):
@@ -69,6 +72,8 @@ def errors(got: list[np.ndarray], exact: list[np.ndarray]) -> dict[str, float]:
 
 def measure(program: Path, model: Path, digest: str, inputs: dict[str, Path], threads: int, work: Path) -> dict[str, Any]:
     """Errors of both and the ratio of the largest ones."""
+    import onnxruntime as ort
+
     names = [value.name for value in onnx.load(model, load_external_data=False).graph.output]
     exact = exact_outputs(program, model, digest, inputs, names, work / "exact")
     ours = run_ours(program, model, inputs, work / "got", names, ["--threads", str(threads)])

@@ -58,5 +58,6 @@ def print_gaps(rows: list[dict[str, Any]], width: int) -> None:
                 f"  {kernel['kernel']:44.44} {kernel['calls']:4d} {kernel['us'] / 1e3:9.3f} {kernel['us'] / run:6.1%} "
                 f"{kernel['of_bound']:6.3f}{mark} {kernel['gap_us'] / 1e3:9.3f}"
             )
-        named = [f"{k['kernel']} ({k['first_node']}) {k['gap_us'] / run:.1%} of the run" for k in row["gaps"]["kernels"][:LARGEST]]
+        largest = row["gaps"]["kernels"][:LARGEST]
+        named = [f"{kernel['kernel']} ({kernel['first_node']}) {kernel['gap_us'] / run:.1%}" for kernel in largest]
         print(f"  largest gaps: {'; '.join(named)}")

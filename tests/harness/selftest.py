@@ -17,7 +17,10 @@ from scoreboard import finish
 sys.path[:0] = [str(ROOT / "apps" / "bench"), str(ROOT / "tests" / "e2e")]
 import models  # noqa: E402
 import random_models  # noqa: E402
+from accuracy import errors  # noqa: E402
 from contest import Contestant, ContestError, Race, race  # noqa: E402
+from entries import parse, sizes_of  # noqa: E402
+from resize import ResizeError, fitted, regrouped  # noqa: E402
 
 RUNNER = """
 import json, sys
@@ -129,10 +132,52 @@ def refused_list(folder: Path, line: str) -> bool:
     return False
 
 
+def regroups() -> bool:
+    """Targets of reshapes at other sizes, as exporters of attention and of classifiers write them."""
+    rows = [
+        ([1, 128, 384], [8, 128, 384], [1, 128, 12, 32], [8, 128, 12, 32]),
+        ([1, 12, 128, 32], [8, 12, 128, 32], [12, 128, 32], [96, 128, 32]),
+        ([12, 128, 32], [96, 128, 32], [1, 12, 128, 32], [8, 12, 128, 32]),
+        ([1, 128, 384], [1, 16, 384], [128, 384], [16, 384]),
+        ([1, 2048, 1, 1], [4, 2048, 1, 1], [1, 2048], [4, 2048]),
+        ([1, 3], [1, 3], [3], [3]),
+    ]
+    try:
+        regrouped([1, 6], [1, 4], [4])
+    except ResizeError:
+        return all(regrouped(old, new, target) == wanted for old, new, target, wanted in rows)
+    return False
+
+
+def resizes() -> bool:
+    """Names of variants and their inputs."""
+    entry = parse("m@b2@s3")
+    if entry is None or (entry.base, entry.batch, entry.length) != ("m", 2, 3):
+        return False
+    array = np.arange(5).reshape(1, 5)
+    sizes = sizes_of(entry, {"x": array})
+    return (
+        np.array_equal(fitted(array, sizes), [[0, 1, 2], [0, 1, 2]])
+        and not parse("m").is_variant  # type: ignore[union-attr]
+        and all(parse(bad) is None for bad in ("m@", "m@b0", "m@x3", "m@b"))
+    )
+
+
+def compares() -> bool:
+    """Errors are told by the largest element, of the worst output; integers have none; what is not a number is worst."""
+    exact = [np.array([1.0, -4.0]), np.array([0.5]), np.array([7])]
+    near = errors([np.array([1.0, -4.004]), np.array([0.5005]), np.array([8])], exact)
+    lost = errors([np.array([1.0, np.nan]), np.array([0.5]), np.array([7])], exact)
+    return abs(near["max"] - 1e-3) < 1e-9 and near["rms"] <= near["max"] and lost["max"] == float("inf")
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         checks = {
+            "reshapes of models at other sizes": regroups(),
+            "variants of models and their inputs": resizes(),
+            "errors against exact results": compares(),
             "all answered": run(folder, ["ok"] * 5, chunk=2) == ["pass"] * 5,
             "a crash loses one case": run(folder, ["ok", "abort", "ok", "abort"]) == ["pass", "crash", "pass", "crash"],
             "a hang loses one case": run(folder, ["ok", "hang", "ok"]) == ["pass", "hang", "pass"],
