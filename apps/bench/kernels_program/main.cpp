@@ -10,6 +10,7 @@
 
 #include "apps/bench/kernels_program/floors.h"
 #include "apps/bench/kernels_program/items.h"
+#include "apps/bench/kernels_program/pairs.h"
 #include "apps/bench/kernels_program/runner.h"
 #include "autotune/measure/machine_work.h"
 #include "runtime/base/json.h"
@@ -64,11 +65,11 @@ int main_with(const Target& target, const Options& options) {
     const bool of_peak = item.measure == Measure::kPeak;
     const Yardstick yardstick = of_peak ? Yardstick([&](double s) { return peak_flops_once(target.vector_bits, s); })
                                         : Yardstick(clock_hz_once);
-    const Timing timing = time_beside(one, yardstick, 40);
+    const Timing timing = time_beside([&] { one.run(); }, one.threads(), yardstick, 40);
     double two = 0;
     if (Target::host().cores >= 2 && timing.ms > 0.2) {
       Runner both(item, target, 2);
-      two = timing.ms / time_beside(both, nullptr, 40).ms;
+      two = timing.ms / time_beside([&] { both.run(); }, both.threads(), nullptr, 40).ms;
     }
     const double figure = (of_peak ? item.flops : item.cycles_per_16 * item.elements / 16) / timing.units;
     const double bound = of_peak ? std::max(figure, moving_ms(one, bandwidths, target) / timing.ms) : 0;
