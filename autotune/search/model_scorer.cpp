@@ -109,9 +109,30 @@ void ModelScorer::finish() {
   fitted_ = samples_.size();
 }
 
+void ModelScorer::observe_unseen(const std::vector<CostSample>& samples) {
+  auto* blend = dynamic_cast<BlendCostModel*>(model_.get());
+  if (!blend) return;
+  std::map<std::string, std::vector<CostSample>> tasks;
+  for (const CostSample& sample : samples) tasks[sample.task].push_back(sample);
+  // Each of some tasks by what the others teach.
+  constexpr size_t kJudged = 4;
+  if (tasks.size() < 2) return;
+  size_t judged = 0;
+  for (const auto& [task, its] : tasks) {
+    if (its.size() < kBatch) continue;
+    if (++judged > kJudged) break;
+    std::vector<CostSample> others;
+    for (const CostSample& sample : samples)
+      if (sample.task != task) others.push_back(sample);
+    blend->fit(others);
+    blend->observe(its);
+  }
+}
+
 void ModelScorer::prime(std::vector<CostSample> samples) {
   if (samples.empty()) return;
   if (!batch_.empty()) take_batch();
+  observe_unseen(samples);
   samples_.insert(samples_.end(), std::make_move_iterator(samples.begin()), std::make_move_iterator(samples.end()));
   model_->fit(samples_);
   fitted_ = samples_.size();

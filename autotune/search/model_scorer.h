@@ -21,7 +21,8 @@ class ModelScorer : public CandidateScorer {
   std::vector<double> score(const Space& space, std::span<const Candidate* const> candidates,
                             std::span<const Decisions* const> learned) override;
   void learn(const Space& space, const Candidate& candidate, double cost_us) override;
-  /// Learns from samples of other runs and tasks at once.
+  /// Learns from samples of other runs and tasks at once. How far a blend trusts what it learned from the first trial
+  /// on is seen by tasks that are left out in turn.
   void prime(std::vector<CostSample> samples);
 
   /// Learns what the last, incomplete batch held and all that was not learned yet.
@@ -34,6 +35,7 @@ class ModelScorer : public CandidateScorer {
 
  private:
   void take_batch();
+  void observe_unseen(const std::vector<CostSample>& samples);
 
   std::unique_ptr<CostModel> model_;
   std::vector<CostSample> samples_, batch_;

@@ -39,10 +39,10 @@ Json warm_start(const PartOptions& options, CostStore& store) {
         known.push_back(std::move(sample).value());
     }
   }
-  std::unique_ptr<CostModel> trained = make_cost_model("blend", 1).value();
-  trained->fit(known);
+  ModelScorer trained(make_cost_model("blend", 1).value());
+  trained.prime(known);
   if (!options.model.empty())
-    if (const Result<void> saved = save_cost_model(*trained, options.model); !saved)
+    if (const Result<void> saved = save_cost_model(trained.model(), options.model); !saved)
       throw UserError(saved.failure().id, saved.failure().message);
   Json json;
   json["first"] = options.first;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autotune/cost_model/ranking.h"
 #include "autotune/schedule_rules.h"
 #include "autotune/search/model_scorer.h"
 #include "autotune/search/task_search.h"
@@ -171,6 +172,34 @@ TEST(TaskSearch, RemembersOnlyTheBest) {
   const auto alive = std::count_if(all.begin(), all.end(), [](const auto& candidate) { return !candidate.expired(); });
   EXPECT_LE(alive, 16);
   EXPECT_EQ(search.best_few(3).size(), 3u);
+}
+
+TEST(ModelScorer, WhatOtherTasksTaughtCountsFromTheFirstTrialOn) {
+  std::vector<CostSample> known;
+  for (const int64_t size : {64, 96, 128}) {
+    const Space space(dense_workload(size, 96, 80), request_of());
+    Rng rng(1);
+    for (int k = 0; k < 24; ++k) {
+      const Candidate candidate = sample(space, rng, Draw::kUniform).value();
+      known.push_back(cost_sample(candidate.schedule, space.request(), made_up_cost(candidate)).value());
+    }
+  }
+  const Space space(dense_workload(48, 70, 33), request_of());
+  Rng rng(5);
+  std::vector<Candidate> fresh;
+  for (int k = 0; k < 40; ++k) fresh.push_back(sample(space, rng, Draw::kUniform).value());
+  std::vector<const Candidate*> pointers;
+  for (const Candidate& candidate : fresh) pointers.push_back(&candidate);
+  ModelScorer cold(make_cost_model("blend", 1).value()), warm(make_cost_model("blend", 1).value());
+  warm.prime(known);
+  const auto accuracy = [&](ModelScorer& scorer) {
+    RankedTask task{"", {}, {}};
+    for (const double score : scorer.score(space, pointers, {})) task.scores.push_back(-score);
+    for (const Candidate& candidate : fresh) task.us.push_back(made_up_cost(candidate));
+    return pairwise_accuracy(task);
+  };
+  // The made-up machine is nothing like the analytic model's.
+  EXPECT_GT(accuracy(warm), accuracy(cold) + 0.05);
 }
 
 TEST(ModelScorer, LearnsTheOrderOfWhatItIsTold) {
