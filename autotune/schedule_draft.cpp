@@ -170,6 +170,19 @@ std::string ScheduleDraft::parallelize(const std::string& name, const std::vecto
   return count == loops.size() ? loop : loops.back();
 }
 
+/// Whether the stage makes each element from one result of a reduction: it belongs behind that reduction's tile.
+static bool is_epilogue(const ScheduleState& state, const StageNode& stage) {
+  for (const TensorAccess& access : accesses_of(state, stage)) {
+    if (!state.stages[static_cast<size_t>(access.producer)].stage->reducer) continue;
+    bool each = access.indices.size() == stage.axes.size();
+    for (const Expr& index : access.indices)
+      each = each &&
+             std::any_of(stage.axes.begin(), stage.axes.end(), [&](const Axis& a) { return is_var(index, a.var); });
+    if (each) return true;
+  }
+  return false;
+}
+
 void inline_cheap_stages(ScheduleDraft& draft) {
   // Consumers first: then the cost of what a stage would be copied into is known.
   for (size_t k = draft.schedule.state().stages.size(); k-- > 0;) {
@@ -207,6 +220,11 @@ void inline_cheap_stages(ScheduleDraft& draft) {
     bool worth = cheap ? (cost == 0 || !reused) : (users.size() == 1 && !reused);
     // A stencil would evaluate what it reads once for each of its places.
     if (spread && (cost > 0 || has_select(*s.stage))) worth = false;
+    // Between two products it is the epilogue of the first one.
+    if (cost > 0 && is_epilogue(initial, *s.stage) && std::any_of(users.begin(), users.end(), [&](int user) {
+          return initial.stages[user].stage->reducer.has_value();
+        }))
+      worth = false;
     // What would grow beyond bounds is not offered; what is evaluated again and again should be cheap.
     if (!worth && (cost + 1) * most_places > kMostCopied) continue;
     const double again = reused || spread ? 2.0 + cost : 1.2;

@@ -23,6 +23,7 @@ class Tiler {
         plan_(plan),
         lanes_(plan.problem.lanes),
         body_(draft.effective(reduction)),
+        feeds_(reads_stages()),
         vec_(axis_name(reader, plan.vector_axis)),
         block_(std::min<int64_t>(int64_t{plan.tile.vectors} * lanes_, (plan.columns + lanes_ - 1) / lanes_ * lanes_)) {}
 
@@ -51,6 +52,14 @@ class Tiler {
   }
   int64_t vector_tiles() const { return (plan_.columns + block_ - 1) / block_; }
 
+  bool reads_stages() const {
+    for (const TensorAccess& access : accesses_of(schedule_.state(), *body_)) {
+      const StageState& s = schedule_.state().stages[static_cast<size_t>(access.producer)];
+      if (s.stage->stage_kind == StageKind::kCompute && s.attach == AttachKind::kRoot) return true;
+    }
+    return false;
+  }
+
   /// The reduction's own loops: the one along which operands are contiguous goes innermost.
   void order_reduction() {
     std::vector<std::pair<double, int>> order;
@@ -68,7 +77,7 @@ class Tiler {
     }
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     decide_innermost_reduction(draft_, reduction_, order);
-    const StageState& r = draft_.stage(reduction_);
+    const StageState r = draft_.stage(reduction_);  // a copy: steps follow
     for (const auto& [distance, a] : order) {
       if (plan_.piece && plan_.piece->axis == a) continue;
       reduce_loops_.push_back(r.loops[r.reduce_loops[a]].name);
@@ -129,6 +138,7 @@ class Tiler {
   /// An operand that rows and vectors both index (depthwise) is read again by the next rows: so many columns at a time
   /// that what a row of tiles reads stays in L1 until then.
   bool chunk_columns() {
+    if (feeds_) return false;  // what is computed on the way has just been written
     const int64_t l1 = draft_.target().l1_bytes / 2;
     const int64_t column_bytes = plan_.window_elements * body_->outputs[0]->dtype.bytes();
     if (column_bytes == 0 || outer_.empty() || column_bytes * plan_.columns <= l1) return false;
@@ -167,7 +177,8 @@ class Tiler {
     traffic.vector_tiles = vector_tiles();
     traffic.columns_adjacent = plan_.columns_adjacent;
     if (outer_.empty() && plan_.outer_row_axis < 0 && plan_.row_axis >= 0) traffic.max_row_blocks = row_tiles();
-    const TileOrder order = decide_tile_order(draft_, reduction_, traffic);
+    // Whole rows of what feeds the tile are computed at a time.
+    const TileOrder order = feeds_ ? TileOrder() : decide_tile_order(draft_, reduction_, traffic);
     order_text_ = order.vectors_outside ? "one block of vectors for all rows" : "vectors from L2";
     if (order.row_blocks > 1) {
       schedule_.split(reader_, row_outer_, (row_tiles() + order.row_blocks - 1) / order.row_blocks, row_outer_ + ".b",
@@ -188,6 +199,7 @@ class Tiler {
   void share_out() {
     const double tiles = batches_ * outer_tiles_;
     const double cycles = plan_.tile.cycles * tiles * static_cast<double>(plan_.steps);
+    if (feeds_ && share_rows(cycles)) return;
     std::vector<std::string> parallel = loops_;
     const double last = loops_.size() < 2              ? 1
                         : loops_.back() == vec_ + ".o" ? static_cast<double>(vector_tiles())
@@ -196,6 +208,28 @@ class Tiler {
     if (parallel.size() > 1 && pieces / last >= 8 * draft_.request.threads) parallel.pop_back();
     parallel_loop_ = draft_.parallelize(reader_, parallel, cycles);
     at_ = parallel.size() == loops_.size() ? parallel_loop_ : loops_.back();
+  }
+
+  /// One share of the outermost loop for each thread, so that a thread walks its rows in order and can keep what the
+  /// next ones need again.
+  bool share_rows(double cycles) {
+    if (draft_.threads <= 1) return false;
+    for (size_t k = 0; k < loops_.size(); ++k) {
+      const std::string loop = loops_[k];
+      const int64_t iterations = iterations_.at(loop);
+      if (iterations == 1) continue;
+      if (iterations < draft_.threads) return false;
+      schedule_.split(reader_, loop, (iterations + draft_.threads - 1) / draft_.threads, loop + ".p", loop + ".s",
+                      Tail::kGuard);
+      loops_[k] = loop + ".s";
+      if (row_outer_ == loop) row_outer_ = loops_[k];
+      iterations_[loops_[k]] = (iterations + draft_.threads - 1) / draft_.threads;
+      draft_.parallelize(reader_, {loop + ".p"}, cycles);
+      parallel_loop_ = loops_.back();
+      at_ = loops_.back();
+      return true;
+    }
+    return false;
   }
 
   /// The reduction into the tile; operands that lie across the vectors are turned once per piece.
@@ -237,7 +271,7 @@ class Tiler {
   /// Short reductions are unrolled whole; of others the loops that conditions on rows depend on, so that each copy
   /// decides them.
   void unroll_reduction() {
-    const StageState& r = draft_.stage(reduction_);
+    const StageState r = draft_.stage(reduction_);  // a copy: steps follow
     constexpr int64_t kUnrollAll = 25, kUnrollConditioned = 11, kUnrollInner = 4;
     // 1x1 convolution from 16 to 96 channels: 14x32 written out has 450 stack references, a loop of 9x48 takes half.
     const bool roomy = has_room_for_steps(plan_.problem, draft_.target(), plan_.tile.rows, plan_.tile.vectors);
@@ -264,7 +298,7 @@ class Tiler {
   /// use, so that running past the end of one loop reaches what the next one wants.
   void prefetch_constants() {
     constexpr int64_t kPrefetchCycles = 400;
-    const StageState& r = draft_.stage(reduction_);
+    const StageState r = draft_.stage(reduction_);  // a copy: steps follow
     const LoopVar& walked = r.loops[r.find_loop(reduce_loops_.back())];
     if (walked.kind != ForKind::kSerial || !walks_far()) return;
     // With pieces the same place of the next piece, all taps later: nearer ones would cost arithmetic in the loop.
@@ -324,6 +358,7 @@ class Tiler {
   const TilePlan& plan_;
   const int lanes_;
   const Stage body_;
+  const bool feeds_;  ///< other stages feed the reduction: they may be computed in the loops around the tile
   const std::string vec_;
   const int64_t block_;  ///< columns of a tile
   std::vector<std::string> reduce_loops_;

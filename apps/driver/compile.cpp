@@ -98,7 +98,9 @@ Front run_front(graph::Graph& graph, const CompileOptions& options, const graph:
   observer.placed(explanation);
   timer.restart();
   explanation.clear();
-  front.groups = fuse(graph, {options.opt_level > 0, front.placements.free}, &explanation);
+  graph::FuseOptions fusion{options.opt_level > 0, front.placements.free};
+  if (options.opt_level >= 2) fusion.join_windows_from = options.target.l2_bytes / 4;
+  front.groups = fuse(graph, fusion, &explanation);
   observer.time("fuse", timer.ms());
   for (size_t k = 0; k < front.groups.size(); ++k) {
     explanation += "group " + std::to_string(k) + ":";

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "autotune/inside_place.h"
 #include "autotune/space/rules.h"
+#include "schedule/lower/inline_stages.h"
+#include "tensor/walk.h"
 
 namespace tensmith {
 
@@ -37,32 +40,21 @@ std::vector<std::string> serve(ScheduleDraft& draft, const SpaceRules& rules, co
   TS_UNREACHABLE() << "rule " << taken << " is in no list";
 }
 
-/// The loops of a scheduled root at which a stage that it needs may be computed, outermost first.
-std::vector<std::string> places_in(const ScheduleDraft& draft, const std::string& root, const std::string& stage) {
-  std::vector<std::string> places;
-  const StageState& s = draft.stage(root);
-  for (const int loop : s.order) {
-    // From the first unrolled or vectorised loop on a copy for each iteration would be computed.
-    if (s.loops[loop].kind != ForKind::kSerial && s.loops[loop].kind != ForKind::kParallel) break;
-    Schedule trial = draft.schedule;
-    const Step step{"compute_at", {{"stage", stage}, {"consumer", root}, {"loop", s.loops[loop].name}}};
-    if (trial.try_apply(step)) places.push_back(s.loops[loop].name);
-  }
-  return places;
-}
-
 /// Decides where a stage that the root's rule left is computed: at root, which is left to the caller, or at a loop of
-/// the root, which is done here. Returns whether it was done.
-bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::string& root, const std::string& stage) {
+/// the root, which is done here with the part of its cone that its own rule takes. Returns whether it was done.
+bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::string& root, const std::string& stage,
+                  const std::vector<std::string>& roots) {
   const StageState& s = draft.stage(stage);
   if (s.stage->stage_kind != StageKind::kCompute || s.attach != AttachKind::kRoot) return false;
   if (draft.stage(root).stage->stage_kind != StageKind::kCompute) return false;
+  const std::vector<std::string> places = places_in(draft, root, stage);
+  const std::optional<InsidePlace> liked = choose_inside_place(draft, root, stage, places);
   Question question(stage, "at");
   const std::string at_root = "root";
-  question.offer(at_root);
+  question.offer(at_root, liked ? 1.3 : 1);
   double cost = 1.2;
-  for (const std::string& loop : places_in(draft, root, stage)) question.offer(loop, cost *= 1.1);
-  const std::string loop = draft.decide_word(std::move(question.prefer(at_root)));
+  for (const std::string& place : places) question.offer(place, cost *= 1.1);
+  const std::string loop = draft.decide_word(std::move(question.prefer(liked ? liked->loop : at_root)));
   if (loop == at_root) return false;
   // What runs inside a loop of the root has no threads of its own.
   struct Restore {
@@ -70,8 +62,11 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
     const int before;
     ~Restore() { threads = before; }
   } restore{draft.threads, std::exchange(draft.threads, 1)};
-  serve(draft, rules, site_of(draft, stage, {}));
+  serve(draft, rules, site_of(draft, stage, cone_of(draft, stage, roots)));
   draft.schedule.compute_at(stage, root, loop);
+  const bool rolls = liked && liked->loop == loop && liked->rolling;
+  if (can_roll(draft.schedule, stage) && draft.decide_yes(stage, "rolling", rolls, rolls ? 2 : 1.1))
+    draft.schedule.apply(Step{"rolling_buffer", {{"stage", stage}}});
   draft.explain(stage, "computed at loop " + loop + " of " + root);
   return true;
 }
@@ -107,6 +102,54 @@ void decide_layout(ScheduleDraft& draft, const std::string& stage) {
   if (innermost != rank - 1) draft.schedule.transform_layout(stage, layout_with(static_cast<int>(innermost)));
 }
 
+/// Whether a product lies behind another reduction, the root or one that the root reads: two of the graph's operators
+/// share the kernel.
+bool feeds_on_product(const ScheduleDraft& draft, const RuleSite& site) {
+  const ScheduleState state = with_inlined_stages(draft.schedule.state());
+  const int root = draft.index_of(site.root);
+  const bool root_reduces = draft.stage(site.root).stage->reducer.has_value();
+  return std::any_of(site.reductions.begin(), site.reductions.end(), [&](const std::string& name) {
+    const std::vector<int> users = state.consumers_of(draft.index_of(name));
+    const bool direct = std::find(users.begin(), users.end(), root) != users.end();
+    return is_product(draft, name) && (root_reduces || (!direct && site.reductions.size() >= 2));
+  });
+}
+
+/// Stages that the root's cone holds lie in memory as their readers walk them: where a reader's storage has another
+/// axis innermost than the last one (channels), so has what it reads.
+void follow_layouts(ScheduleDraft& draft, const std::vector<std::string>& cone) {
+  for (auto name = cone.rbegin(); name != cone.rend(); ++name) {
+    const StageState& s = draft.stage(*name);
+    if (s.stage->outputs.size() != 1 || !s.layouts[0].dims().empty() || s.attach != AttachKind::kRoot) continue;
+    const int index = draft.index_of(*name);
+    const ScheduleState state = with_inlined_stages(draft.schedule.state());
+    std::vector<int> users = state.consumers_of(index);
+    std::erase_if(users,
+                  [&](int user) { return state.stages[static_cast<size_t>(user)].attach == AttachKind::kInlined; });
+    if (users.empty()) continue;
+    const StageState& user = state.stages[static_cast<size_t>(users.front())];
+    if (user.stage->stage_kind != StageKind::kCompute || user.layouts[0].dims().empty()) continue;
+    const std::vector<int> order = draft.storage_order(user);
+    const size_t rank = s.stage->axes.size();
+    // Where in the user's storage the axis stands that moves along a dim; what only a reduction moves along is
+    // innermost.
+    std::vector<size_t> position(rank, order.size());
+    for (const TensorAccess& access : accesses_of(state, *user.stage)) {
+      if (access.producer != index) continue;
+      for (size_t d = 0; d < rank; ++d)
+        for (size_t k = 0; k < order.size(); ++k)
+          if (uses_var(access.indices[d], user.stage->axes[static_cast<size_t>(order[k])].var)) position[d] = k;
+      break;
+    }
+    std::vector<size_t> dims(rank);
+    for (size_t d = 0; d < rank; ++d) dims[d] = d;
+    std::stable_sort(dims.begin(), dims.end(), [&](size_t a, size_t b) { return position[a] < position[b]; });
+    std::string layout;
+    for (const size_t d : dims) layout += (layout.empty() ? "" : ",") + std::to_string(d);
+    if (!std::is_sorted(dims.begin(), dims.end())) draft.schedule.transform_layout(*name, layout);
+  }
+}
+
 }  // namespace
 
 void apply_rules(ScheduleDraft& draft, const SpaceRules& rules) {
@@ -123,17 +166,23 @@ void apply_rules(ScheduleDraft& draft, const SpaceRules& rules) {
     const std::string root = open.back();
     open.pop_back();
     const RuleSite site = site_of(draft, root, cone_of(draft, root, roots));
+    if (feeds_on_product(draft, site)) follow_layouts(draft, site.cone);
     const bool is_compute = draft.stage(root).stage->stage_kind == StageKind::kCompute;
     const std::vector<std::string> left = is_compute ? serve(draft, rules, site) : site.cone;
     // Readers first: then the loops are known at which a stage can be computed.
-    std::vector<std::string> inside;
-    for (auto name = left.rbegin(); name != left.rend(); ++name)
-      if (place_inside(draft, rules, root, *name)) inside.push_back(*name);
-    for (const std::string& name : left) {
-      if (contains(inside, name)) continue;
-      decide_layout(draft, name);
-      roots.push_back(name);
-      open.push_back(name);
+    std::vector<std::string> apart, taken;
+    for (auto name = left.rbegin(); name != left.rend(); ++name) {
+      if (draft.stage(*name).attach != AttachKind::kRoot) continue;  // by the rule of one of its readers
+      if (contains(taken, *name) || place_inside(draft, rules, root, *name, roots)) continue;
+      apart.push_back(*name);
+      roots.push_back(*name);
+      // What serves it alone is left to its rule.
+      const std::vector<std::string> cone = cone_of(draft, *name, roots);
+      taken.insert(taken.end(), cone.begin(), cone.end());
+    }
+    for (auto name = apart.rbegin(); name != apart.rend(); ++name) {
+      decide_layout(draft, *name);
+      open.push_back(*name);
     }
   }
   // Stages that only imperative stages or several roots read.

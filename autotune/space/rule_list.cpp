@@ -2,6 +2,7 @@
 
 #include "autotune/space/rules.h"
 #include "autotune/tile_plan.h"
+#include "schedule/lower/inline_stages.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -27,19 +28,41 @@ bool reads_reductions(const ScheduleDraft& draft, const RuleSite& site) {
   return !draft.stage(site.root).stage->reducer && !site.reductions.empty();
 }
 
+/// The reduction that the root reads beside inputs, when that is all it reads of its cone; else empty.
+std::string only_reduction_read(const ScheduleDraft& draft, const RuleSite& site) {
+  const ScheduleState state = with_inlined_stages(draft.schedule.state());
+  std::string only;
+  for (const std::string& name : site.cone) {
+    std::vector<int> users = state.consumers_of(draft.index_of(name));
+    std::erase_if(users,
+                  [&](int user) { return state.stages[static_cast<size_t>(user)].attach == AttachKind::kInlined; });
+    if (std::find(users.begin(), users.end(), draft.index_of(site.root)) == users.end()) continue;
+    if (!only.empty() || users.size() != 1 || !draft.stage(name).stage->reducer) return {};
+    only = name;
+  }
+  return only;
+}
+
 class TileEpilogue : public SpaceRule {
  public:
   const char* name() const override { return "tile-epilogue"; }
   const char* doc() const override { return "a register tile of the reduction with its reader as the epilogue"; }
   std::optional<double> match(const ScheduleDraft& draft, const RuleSite& site) const override {
-    if (!reads_reductions(draft, site) || site.reductions.size() != 1 || site.cone.size() != 1 ||
-        !varies_along_vector(draft, site.root, site.reductions[0]) || !plan_tile(draft, site.root, site.reductions[0]))
+    // Either its reduction is all that it needs, or other products feed that one.
+    if (!reads_reductions(draft, site) || (site.cone.size() != 1 && site.reductions.size() == 1)) return {};
+    const std::string reduction = only_reduction_read(draft, site);
+    if (reduction.empty() || !varies_along_vector(draft, site.root, reduction) ||
+        !plan_tile(draft, site.root, reduction))
       return {};
     return 1;
   }
   std::vector<std::string> apply(ScheduleDraft& draft, const RuleSite& site) const override {
-    TS_CHECK(schedule_tile(draft, site.root, site.reductions[0])) << site.root << ": a tile that suited does not";
-    return {};
+    const std::string reduction = only_reduction_read(draft, site);
+    TS_CHECK(schedule_tile(draft, site.root, reduction)) << site.root << ": a tile that suited does not";
+    // What the reduction reads is left.
+    std::vector<std::string> left = site.cone;
+    std::erase(left, reduction);
+    return left;
   }
 };
 

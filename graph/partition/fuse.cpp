@@ -6,7 +6,9 @@
 
 #include "graph/cost.h"
 #include "graph/op_def.h"
+#include "graph/partition/group_workload.h"
 #include "graph/partition/index_limits.h"
+#include "tensor/walk.h"
 
 namespace tensmith::graph {
 
@@ -43,6 +45,33 @@ class Fuser {
     for (FusionKind kind : {FusionKind::kReduction, FusionKind::kInjective, FusionKind::kElementwise})
       for (NodeId id : order_)
         if (kind_of(id) == kind) take_producers(id);
+  }
+
+  /// Puts a product and what reads its large result in windows (a depthwise convolution, a pool) into one kernel, which
+  /// computes the rows of the product when the window comes to them. No cycle can come of it: nobody else reads the
+  /// product.
+  void join_windows(int64_t from_bytes) {
+    for (NodeId id : order_) {
+      if (kind_of(id) != FusionKind::kContraction && kind_of(id) != FusionKind::kReduction) continue;
+      const NodeId reader = root(id);
+      if (reader != id || !graph_.node(id).op->compute) continue;  // it is what its group grew from
+      for (const Value& input : graph_.node(id).inputs) {
+        if (!input.given() || input.output != 0 || !is_kernel(input.node)) continue;
+        const NodeId product = root(input.node);
+        if (product == reader || kind_of(product) != FusionKind::kContraction) continue;
+        const std::vector<Graph::Use>& uses = graph_.uses(input);
+        const double bytes =
+            count_elements(graph_.type(input), kSymbolicExtent) * static_cast<double>(graph_.type(input).dtype.bytes());
+        std::string why;
+        if (bytes < static_cast<double>(from_bytes)) why = "the result stays in a near cache";
+        else if (uses.size() != 1 || uses[0].node != id || graph_.node(input.node).types.size() != 1)
+          why = "others read it too";
+        else if (members(product).size() + members(reader).size() > kMaxGroupNodes) why = "the kernel is large enough";
+        else if (!reads_windows(id, input)) why = "each of its results needs more than a window";
+        say(input.node, id, why.empty() ? "joined: rows are computed when the window comes to them" : "apart: " + why);
+        if (why.empty()) merge(product, reader);
+      }
+    }
   }
 
   std::vector<Group> groups() const {
@@ -191,6 +220,38 @@ class Fuser {
                        [&](NodeId n) { return kind_of(n) == FusionKind::kElementwise; });
   }
 
+  /// Whether every dim of the input moves on with a dim of the result, and the shapes are known.
+  bool reads_windows(NodeId id, const Value& input) const {
+    const auto known = [](const TensorType& type) {
+      int64_t extent;
+      return std::all_of(type.shape.begin(), type.shape.end(), [&](const Expr& e) { return as_const_int(e, &extent); });
+    };
+    if (!known(graph_.type(input)) || !known(graph_.node(id).types[0])) return false;
+    const GroupWorkload group = make_group_workload(graph_, make_group({id}), "window");
+    const auto place = std::find(group.inputs.begin(), group.inputs.end(), input);
+    if (place == group.inputs.end()) return false;
+    const Buffer buffer = group.workload.inputs[static_cast<size_t>(place - group.inputs.begin())].buffer();
+    int reads = 0;
+    bool windows = true;
+    for (const Stage& stage : group.workload.stages)
+      for (const Expr& body : stage->bodies)
+        visit(body, [&](const Expr& e) {
+          const auto* load = e.as<Load>();
+          if (!load || !load->buffer.same_as(buffer)) return true;
+          ++reads;
+          for (size_t d = 0; d < load->indices.size(); ++d) {
+            int64_t extent = 0;
+            as_const_int(buffer->shape[d], &extent);
+            windows = windows && stage->reducer &&
+                      (extent == 1 || std::any_of(stage->axes.begin(), stage->axes.end(), [&](const Axis& axis) {
+                         return uses_var(load->indices[d], axis.var);
+                       }));
+          }
+          return true;
+        });
+    return reads == 1 && windows;
+  }
+
   Group make_group(const std::vector<NodeId>& nodes) const {
     Group group;
     group.nodes = nodes;
@@ -255,6 +316,7 @@ class Fuser {
 std::vector<Group> fuse(const Graph& graph, const FuseOptions& options, std::string* explanation) {
   Fuser fuser(graph, options.free, explanation);
   if (options.enabled) fuser.run();
+  if (options.enabled && options.join_windows_from) fuser.join_windows(*options.join_windows_from);
   return fuser.groups();
 }
 

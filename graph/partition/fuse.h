@@ -1,6 +1,8 @@
 /// Groups nodes into kernels: which operators are computed together.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +21,9 @@ struct Group {
 struct FuseOptions {
   bool enabled = true;         ///< false: one group per node
   std::set<NodeId> free = {};  ///< nodes that need no kernel: in no group
+  /// Units: bytes. A product whose result is at least as large shares a kernel with what reads it in windows, so that
+  /// the result need not leave a near cache; unset: none does.
+  std::optional<int64_t> join_windows_from = {};
 };
 
 /// All nodes but sources and free ones in groups, producers first. `explanation` (may be null) gets a line per edge:

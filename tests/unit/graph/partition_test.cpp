@@ -252,6 +252,31 @@ TEST(Fuse, ProducersThatServeOneReaderJoinIt) {
   EXPECT_EQ(groups[0].nodes.size(), 5u);
 }
 
+TEST(Fuse, LargeProductsJoinTheWindowsThatReadThem) {
+  // Expand, depthwise, project; the expanded image is read once, in windows, the depthwise one by whole rows.
+  const Graph graph = parsed(R"(graph "" {
+  %x: f32[1, 4, 32, 32] = input
+  %w1: f32[24, 4, 1, 1] = input
+  %w2: f32[24, 1, 3, 3] = input
+  %w3: f32[8, 24, 1, 1] = input
+  %e: f32[1, 24, 32, 32] = Conv(%x, %w1) {}
+  %r: f32[1, 24, 32, 32] = Relu(%e)
+  %d: f32[1, 24, 32, 32] = Conv(%r, %w2) {group = 24, pads = [1, 1, 1, 1]}
+  %p: f32[1, 8, 32, 32] = Conv(%d, %w3) {}
+  return %p as "p"
+})");
+  const auto sizes = [&](const FuseOptions& options) {
+    std::string why;
+    std::vector<size_t> sizes;
+    for (const Group& group : fuse(graph, options, &why)) sizes.push_back(group.nodes.size());
+    return sizes;
+  };
+  const int64_t bytes = 24 * 32 * 32 * 4;
+  EXPECT_EQ(sizes({}), (std::vector<size_t>{2, 1, 1}));
+  EXPECT_EQ(sizes({.join_windows_from = bytes}), (std::vector<size_t>{3, 1}));
+  EXPECT_EQ(sizes({.join_windows_from = bytes + 1}), (std::vector<size_t>{2, 1, 1}));
+}
+
 TEST(Fuse, FreeNodesAreInNoGroupButKeepTheOrder) {
   const Graph graph = parsed(kAttention);
   const PlacementPlan plan = place_values(graph, {});

@@ -1,0 +1,35 @@
+/// Where in the loops of a stage another one that feeds it is computed piece by piece, so that what lies between them
+/// stays in a near cache. Internal to autotune/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/schedule_rules.h"
+
+namespace tensmith {
+
+struct InsidePlace {
+  std::string loop;
+  bool rolling = false;  ///< what one iteration shares with the next is kept (rolling_buffer)
+  int64_t bytes = 0;     ///< of the piece
+};
+
+/// Whether the stage, or a stage that it reads element by element, is a product: every result is summed over elements
+/// of two operands.
+bool is_product(const ScheduleDraft& draft, const std::string& stage);
+
+/// Loops of `root` at which `stage` may be computed by the steps so far, outermost first.
+std::vector<std::string> places_in(const ScheduleDraft& draft, const std::string& root, const std::string& stage);
+
+/// The outermost of the places whose piece stays in a quarter of L2 while nothing is computed twice (but a little, at
+/// the edges of what threads share out); nothing when there is none, or when the stage is no work that is worth it:
+/// `stage` or what only it reads is a reduction over elements that all differ (a product). Cost: some lowerings.
+std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const std::string& root,
+                                               const std::string& stage, const std::vector<std::string>& places);
+
+/// Whether the stage, computed at its loop by now, can keep what its iterations share.
+bool can_roll(const Schedule& schedule, const std::string& stage);
+
+}  // namespace tensmith
