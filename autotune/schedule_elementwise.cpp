@@ -11,6 +11,7 @@ namespace {
 struct Crosswise {
   int axis = -1;       ///< -1: there is none
   int64_t stride = 0;  ///< Units: bytes from one element to the next along the stored axis; 0: not known
+  int64_t apart = 1;   ///< elements that are written between two neighbours along that axis
 };
 
 Crosswise crosswise_axis(const ScheduleDraft& draft, const std::string& name, const std::vector<int>& order) {
@@ -24,7 +25,10 @@ Crosswise crosswise_axis(const ScheduleDraft& draft, const std::string& name, co
         continue;
       const int64_t elements = stride_of(state, access, *body, body->axes[order.back()].var).value_or(0);
       const int64_t bytes = state.stages[access.producer].stage->outputs[0]->dtype.bytes();
-      return {order[k], std::abs(elements) * bytes};
+      int64_t apart = 1;
+      for (size_t inner = k + 1; inner < order.size(); ++inner)
+        apart *= ScheduleDraft::size_of(body->axes[order[inner]].extent);
+      return {order[k], std::abs(elements) * bytes, apart};
     }
   return {};
 }
@@ -57,7 +61,7 @@ void schedule_elementwise(ScheduleDraft& draft, const std::string& name) {
   Schedule& schedule = draft.schedule;
   // A transposition in blocks uses each cache line of its operand while it is there.
   int64_t block = 0;
-  const auto [crosswise, stride] = crosswise_axis(draft, name, order);
+  const auto [crosswise, stride, apart] = crosswise_axis(draft, name, order);
   if (crosswise >= 0) {
     Question question(name, "block");
     question.offer(int64_t{0});
@@ -65,9 +69,8 @@ void schedule_elementwise(ScheduleDraft& draft, const std::string& name) {
       if (size < ScheduleDraft::size_of(s.stage->axes[crosswise].extent)) question.offer(size, 1.1);
     // As many rows as there are elements in a line of the operand: then each line is used up at once.
     const int64_t line = draft.target().line_bytes / std::max<int64_t>(1, s.stage->outputs[0]->dtype.bytes());
-    const bool is_worth = loses_lines(draft.target(), inner_extent, stride) &&
-                          inner_extent > std::max<int64_t>(lanes, line) &&
-                          line < ScheduleDraft::size_of(s.stage->axes[crosswise].extent);
+    const bool is_worth =
+        loses_lines(draft.target(), apart, stride) && line < ScheduleDraft::size_of(s.stage->axes[crosswise].extent);
     block = draft.decide_number(std::move(question.prefer(is_worth ? line : int64_t{0})));
   }
   const std::string crossed = crosswise >= 0 ? s.loops[s.axis_loops[crosswise]].name : std::string();

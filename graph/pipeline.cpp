@@ -17,6 +17,7 @@
 #include "graph/passes/fold_batch_norm.h"
 #include "graph/passes/merge_products.h"
 #include "graph/passes/recompose.h"
+#include "graph/passes/separate_rows.h"
 #include "runtime/base/files.h"
 
 namespace tensmith::graph {
@@ -60,6 +61,8 @@ constexpr GraphPass kPasses[] = {
      "behind all passes that look for convolutions or change their weights", 2, false, choose_algorithm},
     {"flush-subnormals", "sets weights to zero that are too small to count",
      "behind all passes that make weights, once for each", 2, false, flush_subnormals},
+    {"separate-rows", "copies where rows that the caller sees meet operators with channels",
+     "behind all passes that would see a copy between two operators", 2, false, separate_rows},
     {"dce", "removes nodes that no output needs", "last: nothing behind it makes dead nodes", 0, true, eliminate_dead},
 };
 

@@ -109,6 +109,8 @@ const std::vector<OpDef>& definitions() {
     add(ops::tensor_scatter());
     add_table(ops::tf_idf_vectorizer());
     add(ops::tile());
+    add(ops::to_channels());
+    add(ops::to_rows());
     add(ops::top_k());
     add(ops::transpose());
     add(ops::trilu());

@@ -101,6 +101,8 @@ OpDef stft();
 OpDef tensor_scatter();
 std::vector<OpDef> tf_idf_vectorizer();
 OpDef tile();
+OpDef to_channels();
+OpDef to_rows();
 OpDef top_k();
 OpDef transpose();
 OpDef trilu();

@@ -80,6 +80,7 @@ set(TS_OP_SOURCES
   ops/recurrent_layer.cpp
   ops/reduce.cpp
   ops/reduced_shape.cpp
+  ops/relayout.cpp
   ops/reshape.cpp
   ops/reshape_index.cpp
   ops/resize.cpp

@@ -1,0 +1,91 @@
+/// Copies where the caller's rows meet chains of operators with channels.
+#include "graph/passes/separate_rows.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/text.h"
+
+namespace tensmith::graph {
+namespace {
+
+/// How many copies of each kind the pass puts into the graph.
+std::pair<int, int> copies(const std::string& text) {
+  auto parsed = parse_graph(text);
+  EXPECT_TRUE(parsed.ok()) << (parsed ? "" : parsed.failure().message);
+  if (!parsed) return {-1, -1};
+  Graph graph = std::move(parsed).value();
+  const std::vector<std::string> names = graph.output_names;
+  GraphEditor edit(graph);
+  const int changes = separate_rows(edit, {});
+  EXPECT_EQ(graph.output_names, names);
+  std::pair<int, int> found{0, 0};
+  for (const NodeId id : graph.topological_order()) {
+    found.first += graph.node(id).op->name == "ToChannels";
+    found.second += graph.node(id).op->name == "ToRows";
+  }
+  EXPECT_EQ(changes > 0, found.first + found.second > 0);
+  EXPECT_EQ(separate_rows(edit, {}), 0) << "a second time";
+  return found;
+}
+
+TEST(SeparateRows, StandAroundALoneConvolution) {
+  EXPECT_EQ(copies(R"(graph "" {
+  %x: f32[1, 16, 8, 8] = input
+  %w: f32[32, 16, 3, 3] = input
+  %c: f32[1, 32, 6, 6] = Conv(%x, %w) {}
+  %r: f32[1, 32, 6, 6] = Relu(%c)
+  return %r as "r"
+})"),
+            (std::pair{1, 1}));
+}
+
+TEST(SeparateRows, ServeAllReadersOfAnInputByOneCopy) {
+  EXPECT_EQ(copies(R"(graph "" {
+  %x: f32[1, 16, 8, 8] = input
+  %w: f32[32, 16, 1, 1] = input
+  %a: f32[1, 32, 8, 8] = Conv(%x, %w) {}
+  %b: f32[1, 32, 8, 8] = Conv(%x, %w) {}
+  %s: f32[1, 32, 8, 8] = Add(%a, %b)
+  %m: f32[1, 32, 4, 4] = MaxPool(%s) {kernel_shape = [2, 2], strides = [2, 2]}
+  %g: f32[1, 32, 1, 1] = GlobalAveragePool(%m)
+  return %m as "m"
+  return %g as "g"
+})"),
+            (std::pair{1, 1}));
+}
+
+TEST(SeparateRows, LeavePlanesThatServeAsWell) {
+  // A first layer's three planes, few results, one filter for each channel.
+  EXPECT_EQ(copies(R"(graph "" {
+  %x: f32[1, 3, 8, 8] = input
+  %y: f32[1, 16, 8, 8] = input
+  %v: f32[4, 16, 3, 3] = input
+  %w: f32[16, 1, 3, 3] = input
+  %few: f32[1, 4, 6, 6] = Conv(%y, %v) {}
+  %deep: f32[1, 16, 6, 6] = Conv(%y, %w) {group = 16}
+  %row: f32[1, 3, 8, 8] = Relu(%x)
+  return %few as "few"
+  return %deep as "deep"
+  return %row as "row"
+})"),
+            (std::pair{0, 0}));
+}
+
+TEST(SeparateRows, LeaveWhatHasOnePlaceOrOneChannel) {
+  EXPECT_EQ(copies(R"(graph "" {
+  %x: f32[1, 16, 1, 1] = input
+  %y: f32[1, 3, 8, 8] = input
+  %w: f32[32, 16, 1, 1] = input
+  %v: f32[16, 3, 3, 3] = input
+  %u: f32[1, 16, 1, 1] = input
+  %a: f32[1, 32, 1, 1] = Conv(%x, %w) {}
+  %b: f32[1, 16, 6, 6] = Conv(%y, %v) {}
+  %c: f32[1, 1, 6, 6] = Conv(%b, %u) {}
+  return %a as "a"
+  return %c as "c"
+})"),
+            (std::pair{0, 0}));
+}
+
+}  // namespace
+}  // namespace tensmith::graph
