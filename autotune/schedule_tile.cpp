@@ -36,6 +36,7 @@ class Tiler {
     unroll_reduction();
     prefetch_constants();
     decide_steps_a_turn(draft_, reduction_, reduce_loops_.back(), innermost_steps_, plan_.tile);
+    sum_in_pieces(draft_, reduction_);
     explain();
   }
 

@@ -32,6 +32,10 @@ bool decide_unroll(ScheduleDraft& draft, const std::string& reduction, const std
 void decide_steps_a_turn(ScheduleDraft& draft, const std::string& reduction, const std::string& loop, int64_t extent,
                          const RegisterTile& tile);
 
+/// Has long sums of floats added up in pieces, each in accumulators of its own, whose totals are added. Not a decision:
+/// it is there for accuracy. Called when the reduction's loops are in order and their steps a turn decided.
+void sum_in_pieces(ScheduleDraft& draft, const std::string& reduction);
+
 /// `loops` of the reader around its tiles, outermost first; decides which of them goes outermost.
 void decide_outermost(ScheduleDraft& draft, const std::string& reduction, const std::string& reader,
                       std::vector<std::string>& loops);

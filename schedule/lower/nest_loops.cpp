@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedule/lower/nest_builder.h"
+#include "schedule/lower/reduce_in_pieces.h"
 #include "tensor/equal_hash.h"
 
 namespace tensmith {
@@ -183,7 +184,13 @@ Stmt NestBuilder::rest(NestInstance in, size_t k, bool init) {
     NestInstance start = in;
     in.init_done = true;
     Stmt first = rest(std::move(start), k, /*init=*/true);
-    return Block::make({first, rest(std::move(in), k, /*init=*/false)});
+    const Stmt main = rest(std::move(in), k, /*init=*/false);
+    const Attrs attrs = k < s.order.size() ? s.loops[s.order[k]].attrs : Attrs();
+    if (const auto piece = attrs.find(kPieceKey); piece != attrs.end() && s.attach == AttachKind::kAt) {
+      const Buffer& target = storage_.at(s.stage->outputs[0].get()).buffer;
+      if (Stmt pieces = reduce_in_pieces(first, main, target, *s.stage->reducer, piece->second)) return pieces;
+    }
+    return Block::make({first, main});
   }
   if (k == s.order.size()) return leaf(in, init);
   if (init && s.loops[s.order[k]].is_reduce) return rest(std::move(in), k + 1, init);

@@ -17,22 +17,24 @@ void apply(ScheduleState& state, const Step& step) {
 }  // namespace
 
 const PrimitiveDef& pragma_primitive() {
-  static const PrimitiveDef def{.name = "pragma",
-                                .doc =
-                                    "Notes a number under a key on a loop, for lowering and code generation: unroll "
-                                    "(copies of a serial loop's body),\n"
-                                    "min_chunk (iterations of a parallel loop that are worth a thread).\n"
-                                    "Rewrite: for i  -->  for i [key = value]",
-                                .halide = "none",
-                                .tvm = "annotate",
-                                .args = {{"stage", ArgKind::kStage, "the stage"},
-                                         {"loop", ArgKind::kLoop, "the loop"},
-                                         {"key", ArgKind::kText, "what is noted", nullptr, {"unroll", "min_chunk"}},
-                                         {"value", ArgKind::kInt, "the number"}},
-                                .check = check,
-                                .apply = apply,
-                                .samples = {{"dense", {"pragma stage=C loop=r0 key=unroll value=4"}}},
-                                .keeps_places = true};
+  static const PrimitiveDef def{
+      .name = "pragma",
+      .doc =
+          "Notes a number under a key on a loop, for lowering and code generation: unroll "
+          "(copies of a serial loop's body),\n"
+          "min_chunk (iterations of a parallel loop that are worth a thread),\n"
+          "piece (iterations of a reduction's outermost loop that go into an accumulator of their own).\n"
+          "Rewrite: for i  -->  for i [key = value]",
+      .halide = "none",
+      .tvm = "annotate",
+      .args = {{"stage", ArgKind::kStage, "the stage"},
+               {"loop", ArgKind::kLoop, "the loop"},
+               {"key", ArgKind::kText, "what is noted", nullptr, {"unroll", "min_chunk", "piece"}},
+               {"value", ArgKind::kInt, "the number"}},
+      .check = check,
+      .apply = apply,
+      .samples = {{"dense", {"pragma stage=C loop=r0 key=unroll value=4"}}},
+      .keeps_places = true};
   return def;
 }
 

@@ -133,6 +133,21 @@ TEST_P(DefaultSchedule, ChannelsLastConvolutions) {
   }
 }
 
+TEST_P(DefaultSchedule, LongSumsComeInPieces) {
+  ScheduleRequest request;
+  request.target = target_of(GetParam().target);
+  request.threads = GetParam().threads;
+  for (const auto& [depth, pieces] : {std::pair<int64_t, bool>{256, false}, {576, true}, {1024, true}, {3072, true}}) {
+    const Tensor a = placeholder("A", {7, depth}, kFloat32), b = placeholder("B", {depth, 40}, kFloat32, true);
+    const Tensor c =
+        sum("C", {7, 40}, {depth}, [&](const Indices& i, const Indices& r) { return a(i[0], r[0]) * b(r[0], i[1]); });
+    const Schedule schedule = default_schedule(make_workload("product", {a, b}, {c}), request);
+    EXPECT_EQ(schedule.to_string().find("key=piece") != std::string::npos, pieces) << schedule.to_string();
+    const std::optional<std::string> wrong = difference(schedule, {});
+    EXPECT_FALSE(wrong.has_value()) << wrong.value_or("") << "\n" << schedule.to_string();
+  }
+}
+
 TEST_P(DefaultSchedule, BlockedChannels) {
   ScheduleRequest request;
   request.target = target_of(GetParam().target);
