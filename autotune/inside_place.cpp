@@ -94,15 +94,18 @@ std::vector<std::string> places_in(const ScheduleDraft& draft, const std::string
   return places;
 }
 
-bool can_roll(const Schedule& schedule, const std::string& stage) {
-  Schedule trial = schedule;
-  if (!trial.try_apply(Step{"rolling_buffer", {{"stage", stage}}})) return false;
+bool can_lower(const Schedule& schedule) {
   try {
-    lower(trial);
+    lower(schedule);
     return true;
   } catch (const ScheduleError&) {
     return false;
   }
+}
+
+bool can_roll(const Schedule& schedule, const std::string& stage) {
+  Schedule trial = schedule;
+  return trial.try_apply(Step{"rolling_buffer", {{"stage", stage}}}) && can_lower(trial);
 }
 
 std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const std::string& root,

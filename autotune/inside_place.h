@@ -29,6 +29,9 @@ std::vector<std::string> places_in(const ScheduleDraft& draft, const std::string
 std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const std::string& root,
                                                const std::string& stage, const std::vector<std::string>& places);
 
+/// Whether lowering accepts the schedule. Cost: a lowering.
+bool can_lower(const Schedule& schedule);
+
 /// Whether the stage, computed at its loop by now, can keep what its iterations share.
 bool can_roll(const Schedule& schedule, const std::string& stage);
 

@@ -56,6 +56,8 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
   for (const std::string& place : places) question.offer(place, cost *= 1.1);
   const std::string loop = draft.decide_word(std::move(question.prefer(liked ? liked->loop : at_root)));
   if (loop == at_root) return false;
+  const Schedule before = draft.schedule;
+  const size_t points = draft.points.size() - 1, served = draft.rules.size(), said = draft.explanation.size();
   // What runs inside a loop of the root has no threads of its own.
   struct Restore {
     int& threads;
@@ -63,10 +65,19 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
     ~Restore() { threads = before; }
   } restore{draft.threads, std::exchange(draft.threads, 1)};
   serve(draft, rules, site_of(draft, stage, cone_of(draft, stage, roots)));
-  draft.schedule.compute_at(stage, root, loop);
+  const Step place{"compute_at", {{"stage", stage}, {"consumer", root}, {"at", loop}}};
+  const bool placed = static_cast<bool>(draft.schedule.try_apply(place));
   const bool rolls = liked && liked->loop == loop && liked->rolling;
-  if (can_roll(draft.schedule, stage) && draft.decide_yes(stage, "rolling", rolls, rolls ? 2 : 1.1))
+  if (placed && can_roll(draft.schedule, stage) && draft.decide_yes(stage, "rolling", rolls, rolls ? 2 : 1.1))
     draft.schedule.apply(Step{"rolling_buffer", {{"stage", stage}}});
+  if (!placed || !can_lower(draft.schedule)) {
+    // Its own rule and this place do not go together: as if the place had never been offered.
+    draft.schedule = before;
+    draft.points.resize(points);
+    draft.rules.resize(served);
+    draft.explanation.resize(said);
+    return false;
+  }
   draft.explain(stage, "computed at loop " + loop + " of " + root);
   return true;
 }
