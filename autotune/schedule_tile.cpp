@@ -63,20 +63,7 @@ class Tiler {
 
   /// The reduction's own loops: the one along which operands are contiguous goes innermost.
   void order_reduction() {
-    std::vector<std::pair<double, int>> order;
-    for (size_t a = 0; a < body_->reduce_axes.size(); ++a) {
-      double distance = 0;
-      for (const TensorAccess& access : accesses_of(schedule_.state(), *body_)) {
-        const auto stride = stride_of(schedule_.state(), access, *body_, body_->reduce_axes[a].var);
-        // Operands that are packed follow whatever order is chosen.
-        if (std::find(plan_.constants.begin(), plan_.constants.end(), schedule_.state().stages[access.producer].name) !=
-            plan_.constants.end())
-          continue;
-        distance += stride ? static_cast<double>(std::abs(*stride)) : 1e9;
-      }
-      order.push_back({-distance, static_cast<int>(a)});
-    }
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<std::pair<double, int>> order = reduction_order(schedule_.state(), *body_, plan_.constants);
     decide_innermost_reduction(draft_, reduction_, order);
     const StageState r = draft_.stage(reduction_);  // a copy: steps follow
     for (const auto& [distance, a] : order) {

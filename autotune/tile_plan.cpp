@@ -100,7 +100,8 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     plan->rows = size(order[k]);
     break;
   }
-  int64_t free_steps = 1;  // of the loops that no condition on rows depends on
+  int64_t free_steps = 1;              // of the loops that no condition on rows depends on
+  std::vector<bool> conditioned_axes;  // by reduce axis
   for (const Axis& axis : body->reduce_axes) {
     plan->steps *= ScheduleDraft::size_of(axis.extent);
     bool conditioned = false;
@@ -111,6 +112,7 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
         return true;
       });
     if (!conditioned) free_steps *= ScheduleDraft::size_of(axis.extent);
+    conditioned_axes.push_back(conditioned);
   }
 
   const Var v = body->axes[plan->vector_dim].var;
@@ -119,8 +121,6 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   problem.columns = plan->columns;
   problem.lanes = draft.lanes_for(body->outputs[0]->dtype);
   problem.steps = plan->steps;
-  constexpr int64_t kShortLoop = 9;
-  problem.written_out = free_steps <= kShortLoop && free_steps < plan->steps;
   problem.row_loads = problem.column_loads = problem.element_loads = 0;
   for (const TensorAccess& access : accesses_of(state, *body)) {
     const auto v_stride = stride_of(state, access, *body, v);
@@ -165,6 +165,11 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       plan->to_copy.push_back(source.name);
     }
   }
+  // Steps that stand behind each other share what neighbouring rows read, and the scheduler keeps it in registers.
+  constexpr int64_t kShortLoop = 9;
+  const std::vector<std::pair<double, int>> walk = reduction_order(state, *body, plan->constants);
+  problem.written_out = free_steps < plan->steps &&
+                        (free_steps <= kShortLoop || conditioned_axes[static_cast<size_t>(walk.back().second)]);
   // Neighbouring rows share what their windows have in common.
   if (plan->window_elements > 0)
     problem.element_loads = std::min(problem.element_loads, static_cast<double>(plan->window_elements) /
@@ -218,6 +223,22 @@ std::optional<TilePlan> plan_tile(const ScheduleDraft& draft, const std::string&
   if (!make_plan(draft, reader, reduction, &plan)) return {};
   plan.piece = choose_piece(draft.schedule.state(), *draft.effective(reduction), plan);
   return plan;
+}
+
+std::vector<std::pair<double, int>> reduction_order(const ScheduleState& state, const StageNode& body,
+                                                    const std::vector<std::string>& packed) {
+  std::vector<std::pair<double, int>> order;
+  for (size_t a = 0; a < body.reduce_axes.size(); ++a) {
+    double distance = 0;
+    for (const TensorAccess& access : accesses_of(state, body)) {
+      const auto stride = stride_of(state, access, body, body.reduce_axes[a].var);
+      if (std::count(packed.begin(), packed.end(), state.stages[static_cast<size_t>(access.producer)].name)) continue;
+      distance += stride ? static_cast<double>(std::abs(*stride)) : 1e9;
+    }
+    order.push_back({-distance, static_cast<int>(a)});
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return order;
 }
 
 /// Packs a constant: blocks of the vector dimension outermost, then the other dims as the reduction walks them, lanes

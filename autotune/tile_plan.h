@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autotune/register_tile.h"
@@ -43,6 +44,11 @@ struct TilePlan {
 
 /// Nothing when the accesses do not suit a register tile.
 std::optional<TilePlan> plan_tile(const ScheduleDraft& draft, const std::string& reader, const std::string& reduction);
+
+/// The reduce axes, outermost first, with minus the distance that a step along each goes in all operands that are not
+/// packed (these follow whatever order is chosen): the one along which they are contiguous goes innermost.
+std::vector<std::pair<double, int>> reduction_order(const ScheduleState& state, const StageNode& body,
+                                                    const std::vector<std::string>& packed);
 
 /// Packs a constant operand: blocks of the vector dimension outermost, then the other dims as the reduction walks them,
 /// lanes innermost.
