@@ -117,21 +117,26 @@ std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const
   const auto bytes = static_cast<double>(node.outputs[0]->dtype.bytes());
   const double room = static_cast<double>(draft.target().l2_bytes) / 4;
   const std::map<std::string, double> iterations = iterations_of(draft.stage(root));
+  const StageState& outer = draft.stage(root);
   double turns = 1;
+  size_t passed = 0;  // loops of the root that are around the place, those included that are no place
   for (const std::string& loop : places) {
-    turns *= iterations.at(loop);
+    for (bool around = true; around; ++passed) {
+      const std::string& name = outer.loops[static_cast<size_t>(outer.order[passed])].name;
+      turns *= iterations.at(name);
+      around = name != loop;
+    }
     const Schedule trial = with_stage_at(draft.schedule, stage, root, loop);
     const double piece = stored_elements(trial, stage);
     if (piece == 0) return {};
     const bool apart = piece * turns <= kMostAgain * all;
-    if (apart && turns > 1 && piece * bytes <= room)
-      return InsidePlace{loop, false, static_cast<int64_t>(piece * bytes)};
+    if (apart && turns > 1 && piece * bytes <= room) return InsidePlace{loop, false};
     if (apart) continue;
     Schedule rolling = trial;
     if (!rolling.try_apply(Step{"rolling_buffer", {{"stage", stage}}})) return {};
     const double ring = stored_elements(rolling, stage);
     if (ring == 0 || ring * bytes > room) return {};
-    return InsidePlace{loop, true, static_cast<int64_t>(ring * bytes)};
+    return InsidePlace{loop, true};
   }
   return {};
 }

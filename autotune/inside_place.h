@@ -13,7 +13,6 @@ namespace tensmith {
 struct InsidePlace {
   std::string loop;
   bool rolling = false;  ///< what one iteration shares with the next is kept (rolling_buffer)
-  int64_t bytes = 0;     ///< of the piece
 };
 
 /// Whether the stage, or a stage that it reads element by element, is a product: every result is summed over elements
@@ -32,7 +31,7 @@ std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const
 /// Whether lowering accepts the schedule. Cost: a lowering.
 bool can_lower(const Schedule& schedule);
 
-/// Whether the stage, computed at its loop by now, can keep what its iterations share.
+/// Whether the stage, computed at its loop by now, can keep what its iterations share. Cost: a lowering.
 bool can_roll(const Schedule& schedule, const std::string& stage);
 
 }  // namespace tensmith

@@ -70,7 +70,6 @@ ScheduleDraft::ScheduleDraft(const Workload& workload, const ScheduleRequest& re
 ChoiceValue ScheduleDraft::decide(Question&& question) {
   ChoicePoint point = std::move(question).point();
   if (point.options.size() == 1) return point.options[0].value;
-  if (chooser_ && !chooser_->is_open(point)) return point.options[point.preferred].value;
   // Two rules that ask the same of a stage ask two things.
   const std::string what = point.what;
   const auto taken_name = [&] {
@@ -78,6 +77,7 @@ ChoiceValue ScheduleDraft::decide(Question&& question) {
                        [&](const ChosenPoint& p) { return p.point.name() == point.name(); });
   };
   for (int number = 2; taken_name(); ++number) point.what = what + "_" + std::to_string(number);
+  if (chooser_ && !chooser_->is_open(point)) return point.options[point.preferred].value;
   const size_t taken = chooser_ ? chooser_->choose(point) : point.preferred;
   TS_CHECK(taken < point.options.size()) << point.name() << ": a chooser took option " << taken;
   points.push_back({std::move(point), taken});
@@ -220,7 +220,7 @@ void inline_cheap_stages(ScheduleDraft& draft) {
     bool worth = cheap ? (cost == 0 || !reused) : (users.size() == 1 && !reused);
     // A stencil would evaluate what it reads once for each of its places.
     if (spread && (cost > 0 || has_select(*s.stage))) worth = false;
-    // Between two products it is the epilogue of the first one.
+    // In front of another reduction it is the epilogue of its own.
     if (cost > 0 && is_epilogue(initial, *s.stage) && std::any_of(users.begin(), users.end(), [&](int user) {
           return initial.stages[user].stage->reducer.has_value();
         }))
@@ -230,6 +230,15 @@ void inline_cheap_stages(ScheduleDraft& draft) {
     const double again = reused || spread ? 2.0 + cost : 1.2;
     if (draft.decide_yes(s.name, "inline", worth, worth ? 1.5 : again)) draft.schedule.compute_inline(s.name);
   }
+}
+
+std::vector<std::string> readers_of(const ScheduleDraft& draft, const std::string& name) {
+  const ScheduleState state = with_inlined_stages(draft.schedule.state());
+  std::vector<std::string> readers;
+  for (const int user : state.consumers_of(draft.index_of(name)))
+    if (const StageState& s = state.stages[static_cast<size_t>(user)]; s.attach != AttachKind::kInlined)
+      readers.push_back(s.name);
+  return readers;
 }
 
 std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root,

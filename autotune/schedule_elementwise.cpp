@@ -67,7 +67,7 @@ void schedule_elementwise(ScheduleDraft& draft, const std::string& name) {
     question.offer(int64_t{0});
     for (int64_t size : {4, 8, 16, 32})
       if (size < ScheduleDraft::size_of(s.stage->axes[crosswise].extent)) question.offer(size, 1.1);
-    // As many rows as there are elements in a line of the operand: then each line is used up at once.
+    // As many rows as a line holds elements of the result's size: then each line of the operand is used up at once.
     const int64_t line = draft.target().line_bytes / std::max<int64_t>(1, s.stage->outputs[0]->dtype.bytes());
     const bool is_worth =
         loses_lines(draft.target(), apart, stride) && line < ScheduleDraft::size_of(s.stage->axes[crosswise].extent);

@@ -60,6 +60,9 @@ class ScheduleDraft {
 /// Puts cheap elementwise and injective stages into their readers.
 void inline_cheap_stages(ScheduleDraft& draft);
 
+/// The stages that read `name` where they are computed: not the inlined ones, but what these went into.
+std::vector<std::string> readers_of(const ScheduleDraft& draft, const std::string& name);
+
 /// Stages that are computed on the way to `root` and by nobody else: not inlined, not inputs, not themselves roots.
 std::vector<std::string> cone_of(const ScheduleDraft& draft, const std::string& root,
                                  const std::vector<std::string>& roots);

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "autotune/cache_model.h"
+#include "autotune/inside_place.h"
 #include "autotune/schedule_rules.h"
 #include "autotune/space/tile_decisions.h"
 #include "autotune/tile_plan.h"
@@ -56,7 +57,7 @@ class Tiler {
   bool reads_stages() const {
     for (const TensorAccess& access : accesses_of(schedule_.state(), *body_)) {
       const StageState& s = schedule_.state().stages[static_cast<size_t>(access.producer)];
-      if (s.stage->stage_kind == StageKind::kCompute && s.attach == AttachKind::kRoot) return true;
+      if (s.attach == AttachKind::kRoot && is_product(draft_, s.name)) return true;
     }
     return false;
   }
@@ -297,8 +298,13 @@ class Tiler {
     if (distance == 0) return;
     const std::string sweep = asks_ahead() ? longest_sweep() : std::string();
     for (const std::string& constant : plan_.constants) {
-      schedule_.prefetch(reduction_, constant, reduce_loops_.back(), distance);
-      if (!sweep.empty()) schedule_.prefetch_next(reduction_, constant, reduce_loops_.back(), sweep);
+      // Hints: what a place does not suit is left out.
+      const auto hint = [&](const char* name, const char* key, const StepArg& value) {
+        (void)schedule_.try_apply(
+            Step{name, {{"stage", reduction_}, {"producer", constant}, {"loop", reduce_loops_.back()}, {key, value}}});
+      };
+      hint("prefetch", "distance", distance);
+      if (!sweep.empty()) hint("prefetch_next", "spread", sweep);
     }
   }
 
@@ -346,7 +352,7 @@ class Tiler {
   const TilePlan& plan_;
   const int lanes_;
   const Stage body_;
-  const bool feeds_;  ///< other stages feed the reduction: they may be computed in the loops around the tile
+  const bool feeds_;  ///< another product feeds the reduction: it may be computed in the loops around the tile
   const std::string vec_;
   const int64_t block_;  ///< columns of a tile
   std::vector<std::string> reduce_loops_;

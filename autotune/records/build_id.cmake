@@ -3,11 +3,8 @@
 # do not count, so that who explains his code keeps his records.
 #
 #   cmake -DROOT=... -DOUT=... -DCODE_GENERATOR=LLVM-19.1.7 -P build_id.cmake
-file(GLOB_RECURSE sources RELATIVE ${ROOT} ${ROOT}/tensor/*.h ${ROOT}/tensor/*.cpp ${ROOT}/schedule/*.h
-     ${ROOT}/schedule/*.cpp ${ROOT}/codegen/*.h ${ROOT}/codegen/*.cpp)
-file(GLOB rules RELATIVE ${ROOT} ${ROOT}/autotune/*.h ${ROOT}/autotune/*.cpp)
-list(APPEND sources ${rules})
-list(SORT sources)
+include(${CMAKE_CURRENT_LIST_DIR}/build_id_sources.cmake)
+ts_record_sources(${ROOT} sources)
 set(digests "${CODE_GENERATOR}")
 foreach(source IN LISTS sources)
   file(READ ${ROOT}/${source} text)

@@ -3,7 +3,6 @@
 
 #include "autotune/inside_place.h"
 #include "autotune/space/rules.h"
-#include "schedule/lower/inline_stages.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -116,12 +115,9 @@ void decide_layout(ScheduleDraft& draft, const std::string& stage) {
 /// Whether a product lies behind another reduction, the root or one that the root reads: two of the graph's operators
 /// share the kernel.
 bool feeds_on_product(const ScheduleDraft& draft, const RuleSite& site) {
-  const ScheduleState state = with_inlined_stages(draft.schedule.state());
-  const int root = draft.index_of(site.root);
   const bool root_reduces = draft.stage(site.root).stage->reducer.has_value();
   return std::any_of(site.reductions.begin(), site.reductions.end(), [&](const std::string& name) {
-    const std::vector<int> users = state.consumers_of(draft.index_of(name));
-    const bool direct = std::find(users.begin(), users.end(), root) != users.end();
+    const bool direct = contains(readers_of(draft, name), site.root);
     return is_product(draft, name) && (root_reduces || (!direct && site.reductions.size() >= 2));
   });
 }
@@ -133,19 +129,16 @@ void follow_layouts(ScheduleDraft& draft, const std::vector<std::string>& cone) 
     const StageState& s = draft.stage(*name);
     if (s.stage->outputs.size() != 1 || !s.layouts[0].dims().empty() || s.attach != AttachKind::kRoot) continue;
     const int index = draft.index_of(*name);
-    const ScheduleState state = with_inlined_stages(draft.schedule.state());
-    std::vector<int> users = state.consumers_of(index);
-    std::erase_if(users,
-                  [&](int user) { return state.stages[static_cast<size_t>(user)].attach == AttachKind::kInlined; });
-    if (users.empty()) continue;
-    const StageState& user = state.stages[static_cast<size_t>(users.front())];
+    const std::vector<std::string> readers = readers_of(draft, *name);
+    if (readers.empty()) continue;
+    const StageState user = draft.stage(readers.front());
     if (user.stage->stage_kind != StageKind::kCompute || user.layouts[0].dims().empty()) continue;
     const std::vector<int> order = draft.storage_order(user);
     const size_t rank = s.stage->axes.size();
     // Where in the user's storage the axis stands that moves along a dim; what only a reduction moves along is
     // innermost.
     std::vector<size_t> position(rank, order.size());
-    for (const TensorAccess& access : accesses_of(state, *user.stage)) {
+    for (const TensorAccess& access : accesses_of(draft.schedule.state(), *draft.effective(user.name))) {
       if (access.producer != index) continue;
       for (size_t d = 0; d < rank; ++d)
         for (size_t k = 0; k < order.size(); ++k)
@@ -157,7 +150,9 @@ void follow_layouts(ScheduleDraft& draft, const std::vector<std::string>& cone) 
     std::stable_sort(dims.begin(), dims.end(), [&](size_t a, size_t b) { return position[a] < position[b]; });
     std::string layout;
     for (const size_t d : dims) layout += (layout.empty() ? "" : ",") + std::to_string(d);
-    if (!std::is_sorted(dims.begin(), dims.end())) draft.schedule.transform_layout(*name, layout);
+    if (std::is_sorted(dims.begin(), dims.end())) continue;
+    (void)draft.schedule.try_apply(
+        Step{"transform_layout", {{"stage", *name}, {"layout", layout}, {"output", int64_t{0}}}});
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include "autotune/space/rules.h"
 #include "autotune/tile_plan.h"
-#include "schedule/lower/inline_stages.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -30,14 +29,11 @@ bool reads_reductions(const ScheduleDraft& draft, const RuleSite& site) {
 
 /// The reduction that the root reads beside inputs, when that is all it reads of its cone; else empty.
 std::string only_reduction_read(const ScheduleDraft& draft, const RuleSite& site) {
-  const ScheduleState state = with_inlined_stages(draft.schedule.state());
   std::string only;
   for (const std::string& name : site.cone) {
-    std::vector<int> users = state.consumers_of(draft.index_of(name));
-    std::erase_if(users,
-                  [&](int user) { return state.stages[static_cast<size_t>(user)].attach == AttachKind::kInlined; });
-    if (std::find(users.begin(), users.end(), draft.index_of(site.root)) == users.end()) continue;
-    if (!only.empty() || users.size() != 1 || !draft.stage(name).stage->reducer) return {};
+    const std::vector<std::string> readers = readers_of(draft, name);
+    if (std::find(readers.begin(), readers.end(), site.root) == readers.end()) continue;
+    if (!only.empty() || readers.size() != 1 || !draft.stage(name).stage->reducer) return {};
     only = name;
   }
   return only;

@@ -67,6 +67,8 @@ class Fuser {
         else if (uses.size() != 1 || uses[0].node != id || graph_.node(input.node).types.size() != 1)
           why = "others read it too";
         else if (members(product).size() + members(reader).size() > kMaxGroupNodes) why = "the kernel is large enough";
+        else if (!rows_fit(graph_.type(input), bytes, static_cast<double>(from_bytes)))
+          why = "some rows of it are too large for a near cache";
         else if (!reads_windows(id, input)) why = "each of its results needs more than a window";
         say(input.node, id, why.empty() ? "joined: rows are computed when the window comes to them" : "apart: " + why);
         if (why.empty()) merge(product, reader);
@@ -218,6 +220,13 @@ class Fuser {
   bool all_elementwise(NodeId group) const {
     return std::all_of(members(group).begin(), members(group).end(),
                        [&](NodeId n) { return kind_of(n) == FusionKind::kElementwise; });
+  }
+
+  /// Whether so many rows of an image as a window reaches over are smaller than `room`. Units: bytes.
+  static bool rows_fit(const TensorType& type, double bytes, double room) {
+    constexpr double kRows = 8;  // a window of up to 7 in a ring whose length is a power of two
+    int64_t rows;
+    return type.rank() > 2 && as_const_int(type.shape[2], &rows) && bytes / static_cast<double>(rows) * kRows <= room;
   }
 
   /// Whether every dim of the input moves on with a dim of the result, and the shapes are known.

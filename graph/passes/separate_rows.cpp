@@ -1,5 +1,6 @@
 #include "graph/passes/separate_rows.h"
 
+#include <map>
 #include <unordered_map>
 
 #include "graph/op_def.h"
@@ -17,7 +18,9 @@ class Separator {
 
   int run() {
     int changes = 0;
-    for (NodeId id : graph_.topological_order()) changes += feed(id);
+    const std::vector<NodeId> order = graph_.topological_order();
+    for (NodeId id : order) in_chain({id, 0});  // producers first: no chain, however long, needs a deep stack
+    for (NodeId id : order) changes += feed(id);
     std::vector<Value> outputs = graph_.outputs;
     for (Value& output : outputs) changes += hand_out(output);
     if (outputs != graph_.outputs) edit_.set_outputs(outputs, graph_.output_names);
@@ -82,7 +85,7 @@ class Separator {
     if (!data.given() || graph_.constant(data) || in_chain(data) || likes_planes(id) ||
         channels_of(graph_.type(data)) <= kFewChannels)
       return 0;
-    const auto [entry, fresh] = copies_.try_emplace(data.node, NodeId{-1});
+    const auto [entry, fresh] = copies_.try_emplace(data, NodeId{-1});
     if (fresh) entry->second = edit_.add("ToChannels", {data}, {}, node.name + ".channels");
     edit_.set_input(id, 0, {entry->second, 0});
     return 1;
@@ -99,7 +102,7 @@ class Separator {
   GraphEditor& edit_;
   const Graph& graph_;
   std::unordered_map<NodeId, bool> chain_;
-  std::unordered_map<NodeId, NodeId> copies_;  // by the node that makes the rows (its first output)
+  std::map<Value, NodeId> copies_;
 };
 
 }  // namespace

@@ -37,6 +37,7 @@ other = {
     "lowering": base | {"schedule/lower/b.h": CODE.replace("2 *", "3 *")},
     "code generation": base | {"codegen/c.cpp": CODE.replace("x;", "x + 1;")},
     "default schedule": base | {"autotune/rule.cpp": CODE + "int more;\n"},
+    "a rule of the space": base | {"autotune/space/tile_decisions.cpp": CODE},
     "a new file": base | {"tensor/d.cpp": ""},
     "a renamed file": {("tensor/z.cpp" if k == "tensor/a.cpp" else k): v for k, v in base.items()},
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "graph/text.h"
 
 namespace tensmith::graph {
@@ -52,6 +54,28 @@ TEST(SeparateRows, ServeAllReadersOfAnInputByOneCopy) {
   return %g as "g"
 })"),
             (std::pair{1, 1}));
+}
+
+TEST(SeparateRows, TellTheOutputsOfANodeApart) {
+  auto parsed = parse_graph(R"(graph "" {
+  %x: f32[1, 32, 8, 8] = input
+  %w: f32[32, 16, 1, 1] = input
+  %n = i64[2] {16, 16}
+  %p: f32[1, 16, 8, 8], %q: f32[1, 16, 8, 8] = Split(%x, %n) {axis = 1}
+  %a: f32[1, 32, 8, 8] = Conv(%p, %w) {}
+  %b: f32[1, 32, 8, 8] = Conv(%q, %w) {}
+  return %a as "a"
+  return %b as "b"
+})");
+  ASSERT_TRUE(parsed.ok()) << parsed.failure().message;
+  Graph graph = std::move(parsed).value();
+  GraphEditor edit(graph);
+  separate_rows(edit, {});
+  std::vector<int> outputs;
+  for (const NodeId id : graph.topological_order())
+    if (graph.node(id).op->name == "ToChannels") outputs.push_back(graph.node(id).inputs[0].output);
+  std::sort(outputs.begin(), outputs.end());
+  EXPECT_EQ(outputs, (std::vector<int>{0, 1}));
 }
 
 TEST(SeparateRows, LeavePlanesThatServeAsWell) {
