@@ -62,9 +62,9 @@ std::vector<std::string> take_switches(const std::vector<std::string>& words) {
   }
   tensmith::set_config(config);
   // Read by scripts around the program, not by it.
-  static constexpr const char* kOfScripts[] = {"TENSMITH_HOME",        "TENSMITH_VENV",     "TENSMITH_SHARED",
-                                               "TENSMITH_JOBS",        "TENSMITH_MODELS",   "TENSMITH_BENCH_KERNELS",
-                                               "TENSMITH_BENCH_AGAIN", "TENSMITH_TVM_VENV", "TENSMITH_BENCH_AGAIN"};
+  static constexpr const char* kOfScripts[] = {"TENSMITH_HOME",        "TENSMITH_VENV",    "TENSMITH_SHARED",
+                                               "TENSMITH_JOBS",        "TENSMITH_MODELS",  "TENSMITH_BENCH_KERNELS",
+                                               "TENSMITH_BENCH_AGAIN", "TENSMITH_TVM_VENV"};
   for (const std::string& name : tensmith::unknown_environment_names())
     if (std::none_of(std::begin(kOfScripts), std::end(kOfScripts), [&](const char* known) { return name == known; }))
       std::cerr << "note: environment variable " << name << " is no switch; --help-debug lists them\n";
