@@ -115,7 +115,7 @@ std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const
   double all = 1;
   for (const Axis& axis : node.axes) all *= static_cast<double>(ScheduleDraft::size_of(axis.extent));
   const auto bytes = static_cast<double>(node.outputs[0]->dtype.bytes());
-  const double room = static_cast<double>(draft.target().l2_bytes) / 4;
+  const double room = static_cast<double>(near_bytes(draft.target()));
   const std::map<std::string, double> iterations = iterations_of(draft.stage(root));
   const StageState& outer = draft.stage(root);
   double turns = 1;

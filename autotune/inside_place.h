@@ -1,7 +1,8 @@
 /// Where in the loops of a stage another one that feeds it is computed piece by piece, so that what lies between them
-/// stays in a near cache. Internal to autotune/.
+/// stays in a near cache.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "autotune/schedule_rules.h"
 
 namespace tensmith {
+
+/// Units: bytes. What lies between two stages stays near up to this size; the rest of L2 is for what passes by.
+inline int64_t near_bytes(const Target& target) { return target.l2_bytes / 4; }
 
 struct InsidePlace {
   std::string loop;
@@ -22,7 +26,7 @@ bool is_product(const ScheduleDraft& draft, const std::string& stage);
 /// Loops of `root` at which `stage` may be computed by the steps so far, outermost first.
 std::vector<std::string> places_in(const ScheduleDraft& draft, const std::string& root, const std::string& stage);
 
-/// The outermost of the places whose piece stays in a quarter of L2 while nothing is computed twice (but a little, at
+/// The outermost of the places whose piece is within near_bytes while nothing is computed twice (but a little, at
 /// the edges of what threads share out); nothing when there is none, or when the stage is no work that is worth it:
 /// `stage` or what only it reads is a reduction over elements that all differ (a product). Cost: some lowerings.
 std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const std::string& root,

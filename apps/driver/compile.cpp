@@ -9,6 +9,7 @@
 #include "apps/driver/reduce.h"
 #include "apps/driver/reproducer.h"
 #include "apps/driver/subgraph.h"
+#include "autotune/inside_place.h"
 #include "graph/partition/group_workload.h"
 #include "graph/partition/placement.h"
 #include "graph/partition/support.h"
@@ -99,7 +100,7 @@ Front run_front(graph::Graph& graph, const CompileOptions& options, const graph:
   timer.restart();
   explanation.clear();
   graph::FuseOptions fusion{options.opt_level > 0, front.placements.free};
-  if (options.opt_level >= 2) fusion.join_windows_from = options.target.l2_bytes / 4;
+  if (options.opt_level >= 2) fusion.join_windows_from = near_bytes(options.target);
   front.groups = fuse(graph, fusion, &explanation);
   observer.time("fuse", timer.ms());
   for (size_t k = 0; k < front.groups.size(); ++k) {

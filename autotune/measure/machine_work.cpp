@@ -207,6 +207,10 @@ double clock_hz() {
   return best;
 }
 
+const LevelBandwidth& level_that_holds(const Bandwidths& bandwidths, const Target& target, int64_t bytes) {
+  return bytes <= target.l1_bytes ? bandwidths.l1 : bytes <= target.l2_bytes ? bandwidths.l2 : bandwidths.l3;
+}
+
 Bandwidths measure_bandwidths([[maybe_unused]] const Target& target) {
 #if defined(__x86_64__)
   std::vector<char> memory;

@@ -31,6 +31,8 @@ struct LevelBandwidth {
 struct Bandwidths {
   LevelBandwidth l1, l2, l3;  ///< from half of L1, half of L2 and four times L2
 };
+/// That of the smallest level that holds so many bytes.
+const LevelBandwidth& level_that_holds(const Bandwidths& bandwidths, const Target& target, int64_t bytes);
 /// x86-64 only; elsewhere 0.
 Bandwidths measure_bandwidths(const Target& target);
 

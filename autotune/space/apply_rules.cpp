@@ -48,6 +48,8 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
   if (draft.stage(root).stage->stage_kind != StageKind::kCompute) return false;
   const std::vector<std::string> places = places_in(draft, root, stage);
   const std::optional<InsidePlace> liked = choose_inside_place(draft, root, stage, places);
+  const Schedule before = draft.schedule;
+  const size_t points = draft.points.size(), served = draft.rules.size(), said = draft.explanation.size();
   Question question(stage, "at");
   const std::string at_root = "root";
   question.offer(at_root, liked ? 1.3 : 1);
@@ -55,8 +57,6 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
   for (const std::string& place : places) question.offer(place, cost *= 1.1);
   const std::string loop = draft.decide_word(std::move(question.prefer(liked ? liked->loop : at_root)));
   if (loop == at_root) return false;
-  const Schedule before = draft.schedule;
-  const size_t points = draft.points.size() - 1, served = draft.rules.size(), said = draft.explanation.size();
   // What runs inside a loop of the root has no threads of its own.
   struct Restore {
     int& threads;

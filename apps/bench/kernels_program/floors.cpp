@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "runtime/base/files.h"
+#include "runtime/base/quantile.h"
 
 namespace tensmith::bench {
 
@@ -67,7 +68,7 @@ int classes_below(const Floors& floors, const std::map<std::string, std::vector<
   for (const auto& [name, figures] : reached) {
     std::vector<double> sorted = figures;
     std::sort(sorted.begin(), sorted.end());
-    const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
+    const double median = quantile(sorted, 0.5);
     const auto floor = floors.find(name);
     const bool is_below = floor == floors.end() || median < floor->second;
     below += is_below;

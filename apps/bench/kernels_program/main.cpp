@@ -26,9 +26,7 @@ struct Options {
 /// Units: milliseconds, to move each byte of its parameters once from and to the cache level that holds them all.
 double moving_ms(const Runner& runner, const Bandwidths& bandwidths, const Target& target) {
   const int64_t bytes = runner.bytes_read() + runner.bytes_written();
-  const LevelBandwidth& level = bytes <= target.l1_bytes   ? bandwidths.l1
-                                : bytes <= target.l2_bytes ? bandwidths.l2
-                                                           : bandwidths.l3;
+  const LevelBandwidth& level = level_that_holds(bandwidths, target, bytes);
   return 1e3 * (static_cast<double>(runner.bytes_read()) / level.read +
                 static_cast<double>(runner.bytes_written()) / level.write);
 }

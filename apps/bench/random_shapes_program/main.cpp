@@ -17,6 +17,7 @@
 #include "apps/driver/export.h"
 #include "autotune/measure/machine_work.h"
 #include "runtime/base/json.h"
+#include "runtime/base/quantile.h"
 
 namespace tensmith::bench {
 namespace {
@@ -38,11 +39,7 @@ struct Row {
 
 /// Units: milliseconds to move the bytes once from the level that holds them.
 double moving_ms(const Shape& shape, const Bandwidths& bandwidths, const Target& target) {
-  const auto bytes = static_cast<int64_t>(shape.bytes());
-  const LevelBandwidth& level = bytes <= target.l1_bytes   ? bandwidths.l1
-                                : bytes <= target.l2_bytes ? bandwidths.l2
-                                                           : bandwidths.l3;
-  return 1e3 * shape.bytes() / level.read;
+  return 1e3 * shape.bytes() / level_that_holds(bandwidths, target, static_cast<int64_t>(shape.bytes())).read;
 }
 
 /// Where the results differ by more than rounding; "" when they do not. Products are sums of up to some thousand
@@ -100,7 +97,7 @@ Row try_shape(int64_t number, const Options& options, const Target& target, cons
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
+  return values.empty() ? 0 : quantile(values, 0.5);
 }
 
 /// The least number of shapes that make a class whose median says something.

@@ -10,6 +10,7 @@
 #include "apps/driver/op_graph.h"
 #include "apps/driver/tuning_tasks.h"
 #include "runtime/base/error.h"
+#include "runtime/base/quantile.h"
 #include "runtime/base/sha256.h"
 
 namespace tensmith::bench {
@@ -58,7 +59,7 @@ double median_of(const std::vector<double>& values, size_t skipped) {
   if (values.size() <= skipped) return kNever;
   std::vector<double> sorted(values.begin() + static_cast<std::ptrdiff_t>(skipped), values.end());
   std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
+  return quantile(sorted, 0.5);
 }
 
 BenchTask::BenchTask(const std::string& name, int threads, CostStore& store)
