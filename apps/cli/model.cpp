@@ -186,7 +186,7 @@ CompileOptions compile_options(const Options& options) {
 }
 
 LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays, bool keep_graph,
-                       bool references) {
+                       bool references, std::shared_ptr<const RecordIndex> records) {
   LoadedModel model;
   auto start = Clock::now();
   if (!is_library(options.model)) model.digest = take(sha256_file(options.model));
@@ -211,6 +211,7 @@ LoadedModel load_model(const Options& options, const std::map<std::string, HostT
   start = Clock::now();
   CompileOptions compile = compile_options(options);
   compile.want_references = references;
+  if (records) compile.records = std::move(records);
   auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile));
   program->model_digest = model.digest;
   if (!options.records.empty()) std::cerr << tuning_summary(program->kernels) << "\n";

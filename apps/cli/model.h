@@ -43,9 +43,9 @@ struct LoadedModel {
 };
 /// Compiles and loads MODEL, or loads the library. Arrays given as inputs bind open dims; where shapes depend on the
 /// values of some (axes, target shapes, limits), the model is compiled for these values.
-/// `references`: with KernelCall::reference.
+/// `references`: with KernelCall::reference. `records`: instead of those that the options name.
 LoadedModel load_model(const Options& options, const std::map<std::string, HostTensor>& arrays, bool keep_graph = false,
-                       bool references = false);
+                       bool references = false, std::shared_ptr<const RecordIndex> records = nullptr);
 
 /// Finds out before minutes of work that a file cannot be written; "" and what exists as a device pass.
 /// Errors: cannot-write, with the flag.

@@ -14,6 +14,7 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
 #include "apps/cli/tune_progress.h"
+#include "apps/cli/tune_whole.h"
 #include "apps/driver/op_graph.h"
 #include "apps/driver/trials.h"
 #include "apps/driver/tuned.h"
@@ -74,17 +75,6 @@ std::vector<int> parse_numbers(const char* flag, const std::string& text, int co
   return numbers;
 }
 
-LoadedModel load_target(const Options& options) {
-  if (options.op.empty()) return load_model(options, {});
-  LoadedModel model;
-  graph::Graph graph = take(graph_of_op(options.op));
-  CompileOptions compile = compile_options(options);
-  auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile));
-  model.program = program;
-  model.module = load_program(model.program);
-  return model;
-}
-
 void list_tasks(const std::vector<TuningTask>& tasks, bool spaces) {
   for (size_t t = 0; t < tasks.size(); ++t) {
     std::cout << "task " << t << ": " << tasks[t].label << ", " << tasks[t].weight << " calls, "
@@ -130,48 +120,6 @@ std::unique_ptr<ModelScorer> make_scorer(const Options& options, const std::vect
   return scorer;
 }
 
-/// The whole model with and without the records, in turns.
-void compare_whole(const Options& options, const LoadedModel& usual) {
-  Options with = options;
-  with.records = {options.output};
-  const LoadedModel tuned = load_target(with);
-  std::cout << tuning_summary(tuned.program->kernels) << "\n";
-  struct Side {
-    Instance instance;
-    std::vector<HostTensor> inputs, outputs;
-    std::vector<double> times_us;
-  };
-  std::vector<Side> sides;
-  for (const LoadedModel* model : {&usual, &tuned}) {
-    std::vector<HostTensor> inputs = make_inputs(*model, options, {});
-    Instance instance = make_instance(*model->module, options);
-    std::vector<HostTensor> outputs = take(instance.run(inputs));
-    sides.push_back({std::move(instance), std::move(inputs), std::move(outputs), {}});
-  }
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  constexpr int kMinRounds = 30, kMaxRounds = 2000;
-  constexpr double kSeconds = 4;
-  std::vector<double> ratios;
-  for (int round = 0; round < kMaxRounds; ++round) {
-    for (Side& side : sides) {
-      const WorkTimer timer(side.instance.threads());
-      take(side.instance.run_into(side.inputs, side.outputs));
-      side.times_us.push_back(timer.us());
-    }
-    ratios.push_back(sides[0].times_us.back() / sides[1].times_us.back());
-    if (round + 1 >= kMinRounds && std::chrono::duration<double>(Clock::now() - begin).count() > kSeconds) break;
-  }
-  for (Side& side : sides) std::sort(side.times_us.begin(), side.times_us.end());
-  std::sort(ratios.begin(), ratios.end());
-  const size_t n = ratios.size();
-  std::cout << "whole model, " << n << " rounds in turns: default min " << time_text(sides[0].times_us.front())
-            << ", median " << time_text(sides[0].times_us[n / 2]) << "; tuned min "
-            << time_text(sides[1].times_us.front()) << ", median " << time_text(sides[1].times_us[n / 2])
-            << "; default's time / tuned: " << ratios[n / 2] << " by median of pairs (quartiles " << ratios[n / 4]
-            << ", " << ratios[3 * n / 4] << ")\n";
-}
-
 SessionOptions session_options(const Options& options) {
   SessionOptions session;
   session.runner = options.runner;
@@ -202,7 +150,7 @@ int tune(const Options& options) {
   check_writable("--save-cost-model", options.save_cost_model);
   const ProgressStyle style = take(parse_progress_style(options.progress));
 
-  const LoadedModel model = load_target(options);
+  const LoadedModel model = load_tuned(options);
   const CompileOptions compile = compile_options(options);
   std::vector<TuningTask> tasks = tuning_tasks(*model.program, compile.fast_math, compile.contract_fma);
   if (options.tasks == "list") {
@@ -241,10 +189,20 @@ int tune(const Options& options) {
   std::signal(SIGTERM, on_interrupt);
   // A limit on the size of files is to end the run with its reason, as a full disk does.
   std::signal(SIGXFSZ, SIG_IGN);
+  // The limit of time holds for what follows too, as far as it leaves most of it for trials.
+  constexpr double kWholeShare = 0.15;
+  const bool runs_here = origin.cpu == host_cpu_model();
+  if (tuner.seconds > 0 && runs_here) tuner.seconds -= std::min(kWholeShare * tuner.seconds, whole_seconds(model));
   TuneProgress progress(style, tasks, tuner);
-  const TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
+  TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
   progress.finish();
+  const bool any = std::any_of(report.tasks.begin(), report.tasks.end(),
+                               [](const TaskProgress& task) { return task.trials > task.failures; });
+  const bool ended = report.why_stopped != StopReason::kFailed && report.why_stopped != StopReason::kInterrupted;
+  std::string in_model;
+  if (ended && any && runs_here) in_model = judge_in_whole(options, model, tasks, origin, store, report);
   std::cout << tuning_table(tasks, report);
+  if (!in_model.empty()) std::cout << in_model << "\n";
   for (size_t t = 0; t < tasks.size(); ++t)
     if (!report.tasks[t].note.empty())
       std::cout << "note: task " << t << " (" << tasks[t].label << "): " << report.tasks[t].note << "\n";
@@ -260,13 +218,11 @@ int tune(const Options& options) {
     std::cout << "interrupted; " << again << ", and confirms what stands as unconfirmed above\n";
     return 130;
   }
-  const bool any = std::any_of(report.tasks.begin(), report.tasks.end(),
-                               [](const TaskProgress& task) { return task.trials > task.failures; });
   if (!any)
     throw ScheduleError("no-valid-candidate", "tune: expected a valid candidate, got none in " +
                                                   std::to_string(report.trials) + " trials; tensmith records ls " +
                                                   options.output + " shows why each failed");
-  if (origin.cpu == host_cpu_model()) compare_whole(options, model);
+  if (runs_here) std::cout << compare_whole(options, model) << "\n";
   else std::cout << "the whole model is not compared here: its kernels were measured on " << origin.cpu << "\n";
   std::cout << again << "; use it by --records " << options.output << "\n";
   return 0;

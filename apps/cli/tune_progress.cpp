@@ -100,9 +100,9 @@ void TuneProgress::finish() {
 }
 
 std::string tuning_table(const std::vector<TuningTask>& tasks, const TuningReport& report) {
-  std::string table = format_text("%4s %5s %-44s %7s %7s %10s %10s %6s  %s\n", "task", "calls", "what", "trials",
-                                  "failed", "default", "best", "gain", "stopped");
-  double all_default = 0, all_best = 0;
+  std::string table = format_text("%4s %5s %-44s %7s %7s %10s %10s %6s %8s  %s\n", "task", "calls", "what", "trials",
+                                  "failed", "default", "best", "gain", "in model", "stopped");
+  double all_default = 0, all_best = 0, all_judged = 0, all_in_model = 0;
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskProgress& p = report.tasks[t];
     const bool known = std::isfinite(p.default_us);
@@ -112,19 +112,29 @@ std::string tuning_table(const std::vector<TuningTask>& tasks, const TuningRepor
                                                                   : p.winner_ratio;
     std::string state = p.failure.empty() ? to_string(p.why_stopped) : p.failure;
     if (!p.is_confirmed && p.failure.empty()) state += ", unconfirmed";
-    table += format_text("%4zu %5.0f %-44.44s %7lld %7lld %10s %10s %6.3f  %s\n", t, tasks[t].weight,
+    const std::string in_model = p.in_model_ratio > 0 ? format_text("%8.3f", p.in_model_ratio) : "       -";
+    table += format_text("%4zu %5.0f %-44.44s %7lld %7lld %10s %10s %6.3f %s  %s\n", t, tasks[t].weight,
                          tasks[t].label.c_str(), static_cast<long long>(p.trials), static_cast<long long>(p.failures),
                          time_text(p.default_us).c_str(), time_text(known ? p.default_us / gain : p.best_us).c_str(),
-                         gain, state.c_str());
+                         gain, in_model.c_str(), state.c_str());
     if (!known) continue;
+    // What was dropped in the model counts as it is served: by its default.
+    const double served = p.in_model_ratio == 1 ? 1 : gain;
     all_default += tasks[t].weight * p.default_us;
-    all_best += tasks[t].weight * p.default_us / gain;
+    all_best += tasks[t].weight * p.default_us / served;
+    if (!(p.in_model_ratio > 0)) continue;
+    all_judged += tasks[t].weight * p.in_model_us * p.in_model_ratio;
+    all_in_model += tasks[t].weight * p.in_model_us;
   }
   if (all_best > 0)
     table += format_text("sum of kernels: default %s, tuned %s, gain %.3f; %lld trials (%lld measured now) in %s: %s\n",
                          time_text(all_default).c_str(), time_text(all_best).c_str(), all_default / all_best,
                          static_cast<long long>(report.trials), static_cast<long long>(report.measured),
                          duration_text(report.elapsed_s).c_str(), to_string(report.why_stopped));
+  if (all_in_model > 0)
+    table +=
+        format_text("those that were better alone, where they stand in the model: default %s, tuned %s, gain %.3f\n",
+                    time_text(all_judged).c_str(), time_text(all_in_model).c_str(), all_judged / all_in_model);
   return table;
 }
 

@@ -49,6 +49,8 @@ class RecordStore : public TrialStore {
   Result<void> save(int task, int64_t trial, const Candidate& candidate, const TrialOutcome& outcome) override;
   Result<void> save_compared(int task, const Candidate& candidate, const TrialOutcome& outcome) override;
   Result<void> save_winner(int task, const Candidate& candidate, const TrialOutcome& outcome) override;
+  /// What was found in another way than by a trial. Errors: cannot-write.
+  Result<void> append(const TuningRecord& record) { return writer_.append(record); }
 
   /// Records of these tasks that were found; records of other machines, versions and tasks; and those of other builds
   /// of this version.

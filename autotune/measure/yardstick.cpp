@@ -4,10 +4,15 @@
 
 #include "autotune/measure/machine_work.h"
 #include "autotune/measure/work_timer.h"
+#include "runtime/base/quantile.h"
 
 namespace tensmith {
 
 namespace {
+
+// Windows that are remembered, the share of them that may lie below the best, and how often that is looked up.
+constexpr size_t kWindows = 256, kEvery = 8;
+constexpr double kShare = 0.05;
 
 struct Work {
   int64_t turns;
@@ -27,8 +32,9 @@ MeasureYardstick::MeasureYardstick(const Target& target, ThreadPool& pool) : poo
   double us = 1e30;
   for (int k = 0; k < 5; ++k) us = std::min(us, window_us());
   turns_ = std::max<int64_t>(100, static_cast<int64_t>(50.0 / us * static_cast<double>(turns_)));
-  best_us_ = 0;
-  for (int k = 0; k < 20; ++k) window_us();
+  windows_us_.clear();
+  next_ = 0;
+  for (int k = 0; k < 24; ++k) window_us();
 }
 
 double MeasureYardstick::window_us() {
@@ -37,7 +43,13 @@ double MeasureYardstick::window_us() {
   if (pool_.threads() == 1) part(&work, 0, 1, 0);
   else pool_.parallel_for(part, &work, pool_.threads());
   const double us = timer.us();
-  if (best_us_ == 0 || us < best_us_) best_us_ = us;
+  if (windows_us_.size() < kWindows) windows_us_.push_back(us);
+  else windows_us_[next_ % kWindows] = us;
+  if (++next_ % kEvery == 0 || windows_us_.size() < kEvery) {
+    std::vector<double> sorted = windows_us_;
+    std::sort(sorted.begin(), sorted.end());
+    best_us_ = quantile(sorted, kShare);
+  }
   return us;
 }
 

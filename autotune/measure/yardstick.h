@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "runtime/base/target.h"
 #include "runtime/thread_pool.h"
@@ -22,15 +23,18 @@ class MeasureYardstick {
   MeasureYardstick(const Target& target, ThreadPool& pool);
   /// Units: microseconds that the work takes now.
   double window_us();
-  /// Units: microseconds; the best so far.
+  /// Units: microseconds; what hardly any of the latest windows went below. Not the least of them: clocks of the
+  /// processor's time lie now and then, and beside a window a third too short every other one would look disturbed.
   double best_us() const { return best_us_; }
-  /// By the best window so far, and by sweeps through memory at the first call. Cost: some ten milliseconds then.
+  /// By best_us, and by sweeps through memory at the first call. Cost: some ten milliseconds then.
   MachinePeak peak();
 
  private:
   ThreadPool& pool_;
   const Target target_;
   int64_t turns_ = 1;
+  std::vector<double> windows_us_;  ///< the latest ones
+  size_t next_ = 0;
   double best_us_ = 0;
   std::optional<MachinePeak> peak_;
 };

@@ -13,6 +13,8 @@ namespace {
 // itself to be.
 constexpr double kPast = 0.2, kKin = 2;
 constexpr size_t kWindow = 3;
+// What a kernel at its bound may still gain, of its time: bounds are no exact science.
+constexpr double kBeyondBound = 0.03;
 // Batches without a gain after which a task is left alone, and the share of the whole model's time below which what a
 // batch promises is not worth it.
 constexpr int kIdleBatches = 10;
@@ -45,6 +47,7 @@ double TaskScheduler::expected_gain(int task) const {
   double outlook = now / static_cast<double>(s.batches + s.idle);
   if (const double speed = speed_of_kin(t.kin); speed > 0 && t.flops > 0)
     outlook = std::max(outlook / (1 + s.idle), std::min(outlook, now - kKin * t.flops / speed * 1e6));
+  if (s.least_us > 0) outlook = std::min(outlook, std::max(kBeyondBound * now, now - s.least_us));
   return t.weight * (kPast * past + (1 - kPast) * std::max(0.0, outlook) / static_cast<double>(s.batches));
 }
 

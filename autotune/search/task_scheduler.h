@@ -15,8 +15,9 @@ struct ScheduledTask {
 };
 
 /// Gives the next batch of trials to the task that promises most for the whole model: by what its last batches gained,
-/// by what is left if gains shrink as one over the number of batches, and by the speed that its kin reached. Source:
-/// the gradient scheduler of Ansor (OSDI 2020), section 6. The same history gives the same choices.
+/// by what is left if gains shrink as one over the number of batches, by the speed that its kin reached and by what the
+/// machine allows at all. Source: the gradient scheduler of Ansor (OSDI 2020), section 6, but for the last. The same
+/// history gives the same choices.
 class TaskScheduler {
  public:
   explicit TaskScheduler(std::vector<ScheduledTask> tasks);
@@ -26,6 +27,8 @@ class TaskScheduler {
   int next();
   /// A batch of the task came back. Units: microseconds of its best candidate, infinite while it has none.
   void told(int task, double best_us, int idle_batches);
+  /// No schedule of the task can be faster than that, as far as is known. Units: microseconds.
+  void bounded(int task, double least_us) { states_[static_cast<size_t>(task)].least_us = least_us; }
   /// No more can be tried.
   void retire(int task);
   bool retired(int task) const { return states_[static_cast<size_t>(task)].is_retired; }
@@ -38,6 +41,7 @@ class TaskScheduler {
  private:
   struct State {
     std::vector<double> best_us;  ///< after each batch
+    double least_us = 0;          ///< 0: unknown
     int batches = 0;              ///< given
     int idle = 0;
     bool is_retired = false;

@@ -90,6 +90,13 @@ class Run {
     return list;
   }
 
+  /// What the machine could not do faster, by what it did beside the default: its FMAs or its reads from L2.
+  static double least_us(const TuningTask& task, const TrialOutcome& beside) {
+    const double compute = beside.peak_gflops > 0 ? task.flops / beside.peak_gflops * 1e-3 : 0;
+    const double traffic = beside.peak_cache_gbs > 0 ? task.bytes / beside.peak_cache_gbs * 1e-3 : 0;
+    return std::max(compute, traffic);
+  }
+
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool out_of_time() const { return options_.seconds > 0 && seconds() >= options_.seconds; }
   /// What is left is for the winners.
@@ -166,6 +173,7 @@ class Run {
       if (trial->outcome->ok()) {
         progress.default_us = trial->outcome->default_us = trial->outcome->cost_us;
         of_defaults_[task] = *trial->outcome;
+        scheduler_.bounded(task, least_us(tasks_[static_cast<size_t>(task)], *trial->outcome));
       }
       early.insert(early.begin(), trial->number);
       default_is_known_[static_cast<size_t>(task)] = true;

@@ -98,6 +98,8 @@ struct TaskProgress {
   bool is_winner_default = true;       ///< after the run
   double winner_ratio = 1;             ///< the default's time to the winner's, compared thoroughly
   bool is_confirmed = false;           ///< the comparison took place, or nothing better than the default was found
+  /// Where it stands in the model: the default's time to that of what is taken there, and the latter's; 0: not asked.
+  double in_model_ratio = 0, in_model_us = 0;
   std::string note;                    ///< TrialMeasurer::note
   std::string failure;                 ///< the task cannot be measured: why
   StopReason why_stopped = StopReason::kNothingToGain;

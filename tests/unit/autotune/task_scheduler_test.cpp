@@ -41,6 +41,19 @@ TEST(TaskScheduler, TasksThatHardlyCountAreLeftAtTheirDefaults) {
   EXPECT_FALSE(scheduler.retired(0));
 }
 
+TEST(TaskScheduler, WhatTheMachineDoesNotAllowIsNotHopedFor) {
+  TaskScheduler scheduler({{1, 1e6, "a"}, {1, 1e6, "b"}, {1, 1e6, "c"}});
+  for (int k = 0; k < 3; ++k) scheduler.next();
+  for (int k = 0; k < 3; ++k) scheduler.told(k, 100, 0);
+  scheduler.bounded(0, 95);
+  scheduler.bounded(1, 40);
+  scheduler.bounded(2, 200);  // not a bound at all, as it turns out
+  EXPECT_GT(scheduler.expected_gain(1), 5 * scheduler.expected_gain(0));
+  EXPECT_GT(scheduler.expected_gain(0), scheduler.expected_gain(2));
+  EXPECT_GT(scheduler.expected_gain(2), 0);
+  EXPECT_EQ(scheduler.next(), 1);
+}
+
 TEST(TaskScheduler, ATaskFarBehindItsKinIsBelievedToCatchUp) {
   TaskScheduler scheduler({{1, 1e6, "k"}, {1, 1e6, "k"}, {1, 1e6, "other"}});
   for (int k = 0; k < 3; ++k) scheduler.next();

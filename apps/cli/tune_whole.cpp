@@ -1,0 +1,150 @@
+#include "apps/cli/tune_whole.h"
+
+#include <algorithm>
+#include <map>
+
+#include "apps/driver/in_model.h"
+#include "apps/driver/op_graph.h"
+#include "apps/driver/tuned.h"
+#include "autotune/measure/timing.h"
+#include "runtime/base/format.h"
+#include "runtime/base/quantile.h"
+
+namespace tensmith::cli {
+
+namespace {
+
+// Schedules of a task that are tried in the model: each asks for a program of its own, with weights of its own.
+constexpr size_t kRivals = 3;
+constexpr int64_t kMostWeights = int64_t{2} << 30;
+// For runs in turns, once there are enough of them to say something.
+constexpr double kJudgeSeconds = 5, kCompareSeconds = 4;
+
+InModelSide side_of(const LoadedModel& model, const Options& options) {
+  std::vector<HostTensor> inputs = make_inputs(model, options, {});
+  Instance instance = make_instance(*model.module, options);
+  std::vector<HostTensor> outputs = take(instance.run(inputs));
+  return {model.program.get(), std::move(instance), std::move(inputs), std::move(outputs)};
+}
+
+double median_of(std::vector<double> values) { return median_interval(std::move(values)).median; }
+
+}  // namespace
+
+LoadedModel load_tuned(const Options& options, std::shared_ptr<const RecordIndex> records) {
+  if (options.op.empty()) return load_model(options, {}, false, false, std::move(records));
+  LoadedModel model;
+  graph::Graph graph = take(graph_of_op(options.op));
+  CompileOptions compile = compile_options(options);
+  if (records) compile.records = std::move(records);
+  auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile));
+  model.program = program;
+  model.module = load_program(model.program);
+  return model;
+}
+
+double whole_seconds(const LoadedModel& usual) {
+  return kJudgeSeconds + kCompareSeconds + 1e-3 * usual.load_ms * static_cast<double>(kRivals + 1);
+}
+
+std::string judge_in_whole(const Options& options, const LoadedModel& usual, const std::vector<TuningTask>& tasks,
+                           const RecordOrigin& origin, RecordStore& store, TuningReport& report) {
+  const RecordLines lines = take(read_records(options.output));
+  std::map<RecordKey, std::vector<const TuningRecord*>> by_key;
+  for (const TuningRecord& record : lines.records)
+    if (origin_difference(record.origin, origin).empty()) by_key[record.key].push_back(&record);
+  const int64_t weights = usual.program->weights ? usual.program->weights->size() : 0;
+  const auto programs = static_cast<size_t>(std::max<int64_t>(1, kMostWeights / std::max<int64_t>(1, weights)));
+  struct Judged {
+    size_t task, kernel;
+    std::vector<const TuningRecord*> rivals;
+    const TuningRecord* usual = nullptr;
+  };
+  std::map<RecordKey, size_t> kernels;
+  for (size_t k = 0; k < usual.program->kernels.size(); ++k) {
+    const CompiledKernel& kernel = usual.program->kernels[k];
+    if (tasks.empty()) break;
+    kernels.try_emplace(
+        record_key(kernel.schedule.workload(), kernel.request, {tasks[0].fast_math, tasks[0].contract_fma}), k);
+  }
+  std::vector<Judged> judged;
+  std::vector<std::shared_ptr<RecordIndex>> indices;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const RecordKey key = record_key(tasks[t]);
+    const auto kernel = kernels.find(key);
+    if (kernel == kernels.end()) continue;
+    const std::vector<const TuningRecord*>& records = by_key[key];
+    Judged entry{t, kernel->second, rivals_of_default(records, std::min(kRivals, programs)), nullptr};
+    const Schedule& by_default = usual.program->kernels[entry.kernel].schedule;
+    for (const TuningRecord* record : records)
+      if (record->ok() && record->steps == by_default.steps()) entry.usual = record;
+    // Without a record of the default there is nothing to fall back to.
+    if (entry.rivals.empty() || !entry.usual) continue;
+    for (size_t k = 0; k < entry.rivals.size(); ++k) {
+      if (indices.size() <= k) indices.push_back(std::make_shared<RecordIndex>());
+      TuningRecord sure = *entry.rivals[k];
+      sure.standing = RecordStanding::kWinner;
+      indices[k]->add(std::move(sure), options.output);
+    }
+    judged.push_back(std::move(entry));
+  }
+  if (judged.empty()) return {};
+
+  std::vector<LoadedModel> models;
+  for (const auto& index : indices) models.push_back(load_tuned(options, index));
+  std::vector<InModelSide> sides;
+  sides.push_back(side_of(usual, options));
+  for (const LoadedModel& model : models) sides.push_back(side_of(model, options));
+  InModelLimits limits;
+  limits.seconds = kJudgeSeconds;
+  const std::vector<InModelTimes> times = take(time_in_model(sides, limits));
+
+  size_t held = 0, others = 0, dropped = 0;
+  for (const Judged& entry : judged) {
+    // A schedule that the compiler refused ran as the default: its verdict says nothing.
+    size_t served = 0;
+    while (served < entry.rivals.size() && models[served].program->kernels[entry.kernel].is_tuned) ++served;
+    if (served < entry.rivals.size()) continue;
+    const InModelVerdict verdict = judge_in_model(times, entry.kernel, entry.rivals.size());
+    TaskProgress& progress = report.tasks[entry.task];
+    for (const TuningRecord& record :
+         verdict_records(verdict, entry.rivals, *entry.usual, times, entry.kernel, tasks[entry.task].weight))
+      take(store.append(record));
+    progress.in_model_ratio = verdict.taken > 0 ? verdict.ratios[verdict.taken - 1] : 1;
+    progress.in_model_us = median_of(times[verdict.taken].kernel_us[entry.kernel]) / tasks[entry.task].weight;
+    ++(verdict.taken == 0 ? dropped : verdict.taken == 1 ? held : others);
+  }
+  return format_text(
+      "in the model, %zu rounds of %zu programs in turns: %zu winners hold, %zu give way to another "
+      "schedule of their task, %zu to the default",
+      times[0].whole_us.size(), times.size(), held, others, dropped);
+}
+
+std::string compare_whole(const Options& options, const LoadedModel& usual) {
+  const LoadedModel tuned =
+      load_tuned(options, std::make_shared<RecordIndex>(take(RecordIndex::read({options.output}))));
+  std::vector<InModelSide> sides;
+  sides.push_back(side_of(usual, options));
+  sides.push_back(side_of(tuned, options));
+  InModelLimits limits;
+  limits.seconds = kCompareSeconds;
+  limits.min_rounds = 30;
+  limits.time_calls = false;
+  std::vector<InModelTimes> times = take(time_in_model(sides, limits));
+  std::vector<double> ratios;
+  for (size_t round = 0; round < times[0].whole_us.size(); ++round)
+    ratios.push_back(times[0].whole_us[round] / times[1].whole_us[round]);
+  for (InModelTimes& side : times) std::sort(side.whole_us.begin(), side.whole_us.end());
+  std::sort(ratios.begin(), ratios.end());
+  const auto text = [](const std::vector<double>& sorted) {
+    return "min " + time_text(sorted.front()) + ", median " + time_text(quantile(sorted, 0.5));
+  };
+  return tuning_summary(tuned.program->kernels) +
+         format_text(
+             "\nwhole model, %zu rounds in turns: default %s; tuned %s; default's time / tuned: %.3f by median "
+             "of pairs (quartiles %.3f, %.3f)",
+             ratios.size(), text(times[0].whole_us).c_str(), text(times[1].whole_us).c_str(), quantile(ratios, 0.5),
+             quantile(ratios, 0.25), quantile(ratios, 0.75));
+}
+
+}  // namespace tensmith::cli

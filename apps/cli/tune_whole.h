@@ -1,0 +1,27 @@
+/// The end of a tuning run: what was found is judged in runs of the whole model.
+#pragma once
+
+#include <vector>
+
+#include "apps/cli/model.h"
+#include "apps/driver/trials.h"
+#include "autotune/search/tuner.h"
+
+namespace tensmith::cli {
+
+/// The target of `tune`: a model, or a single operator. `records`: as in load_model.
+LoadedModel load_tuned(const Options& options, std::shared_ptr<const RecordIndex> records = nullptr);
+
+/// How long judge_in_whole and compare_whole are going to take for a model that took so long to load. Units: seconds.
+double whole_seconds(const LoadedModel& usual);
+
+/// Times the best schedules of each task where they stand, in programs that run in turns: the default's, one with the
+/// best of each task, one with the second best ... What does not hold up there falls back to another of them or to the
+/// default. Writes the verdicts into the file of records and TaskProgress::in_model. Returns a line that tells of it.
+std::string judge_in_whole(const Options& options, const LoadedModel& usual, const std::vector<TuningTask>& tasks,
+                           const RecordOrigin& origin, RecordStore& store, TuningReport& report);
+
+/// The whole model with and without the records, in turns: a line.
+std::string compare_whole(const Options& options, const LoadedModel& usual);
+
+}  // namespace tensmith::cli
