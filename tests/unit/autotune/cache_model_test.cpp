@@ -85,5 +85,43 @@ TEST(CacheModel, RowsThatCannotBeBlockedAreNot) {
   EXPECT_EQ(choose_tile_order(traffic, with_caches(48 << 10, 1 << 20)).row_blocks, 1);
 }
 
+/// Depthwise taps over `size` x `size` pixels of `channels` channels, 16 a block.
+SweepTraffic sweep(int64_t kernel, int64_t size, int64_t channels, double cycles_per_row_of_tiles) {
+  SweepTraffic traffic;
+  traffic.window_bytes = static_cast<double>(kernel * (size + kernel - 1) * 64);
+  traffic.row_bytes = static_cast<double>(size * 64);
+  traffic.element_bytes = traffic.output_bytes = static_cast<double>(size * size * channels * 4);
+  traffic.rows = size;
+  traffic.blocks = channels / 16;
+  traffic.block_bytes = 64;
+  traffic.arithmetic_cycles = cycles_per_row_of_tiles * static_cast<double>(size * traffic.blocks);
+  return traffic;
+}
+
+TEST(CacheModel, RowsOfDepthwiseTapsStayInL1) {
+  const Target target = with_caches(48 << 10, 2 << 20);
+  // 28x28 pixels of 192 channels: three whole rows are 65 KB, so few blocks of columns go together, but never one.
+  const SweepTraffic wide = sweep(3, 28, 192, 126);
+  const int64_t blocks = choose_sweep_blocks(wide, target);
+  EXPECT_GE(blocks, 2);
+  EXPECT_LE(static_cast<double>(blocks) * (wide.window_bytes + wide.row_bytes), 0.5 * 48 * 1024);
+  // A cache that holds them all: one sweep.
+  EXPECT_EQ(choose_sweep_blocks(wide, with_caches(1 << 20, 4 << 20)), wide.blocks);
+}
+
+TEST(CacheModel, SweepsOverFewRowsTakeMoreColumns) {
+  const Target target = with_caches(48 << 10, 2 << 20);
+  EXPECT_GT(choose_sweep_blocks(sweep(3, 7, 960, 32), target), choose_sweep_blocks(sweep(3, 28, 960, 126), target));
+}
+
+TEST(CacheModel, WhatArithmeticHidesIsSweptOnce) {
+  // Not even two blocks of five rows stay in L1, and 25 taps take longer than reading them five times.
+  EXPECT_EQ(choose_sweep_blocks(sweep(5, 56, 64, 700), with_caches(48 << 10, 2 << 20)), 4);
+}
+
+TEST(CacheModel, OneBlockIsOneSweep) {
+  EXPECT_EQ(choose_sweep_blocks(sweep(3, 56, 16, 250), with_caches(48 << 10, 2 << 20)), 1);
+}
+
 }  // namespace
 }  // namespace tensmith
