@@ -159,13 +159,17 @@ void reduce_in_lanes(ScheduleDraft& draft, const std::string& name, const std::s
   draft.explain(name, "row reduction in " + std::to_string(vectors) + " x " + std::to_string(lanes) + " lanes");
 }
 
+constexpr int64_t kMostTogether = 8;
+
 /// How many rows go together: between the end of one row's reduction and the start of what needs it the core waits,
-/// unless it has other rows to work on. Units: rows, a divisor of `extent`.
-int64_t rows_together(int64_t extent, double vectors) {
-  const int64_t most = vectors <= 2 ? 8 : vectors <= 64 ? 4 : vectors <= 256 ? 2 : 1;
-  for (int64_t rows = most; rows > 1; --rows)
+/// unless it has other rows to work on. What they read again has to stay in half of L1. Units: rows; bytes of a row.
+int64_t rows_together(const Target& target, int64_t extent, double row_bytes) {
+  const double room = static_cast<double>(target.l1_bytes) / 2;
+  const int64_t most = std::clamp<int64_t>(static_cast<int64_t>(room / std::max(1.0, row_bytes)), 1, kMostTogether);
+  // Rows that are left over go by themselves, so fewer that divide are better unless they are much fewer.
+  for (int64_t rows = most; rows > most / 2; --rows)
     if (extent % rows == 0) return rows;
-  return 1;
+  return std::min(most, extent);
 }
 
 }  // namespace
@@ -254,6 +258,7 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
   // workspace.
   constexpr double kMaxRowBytes = 96 * 1024;
   bool long_row = false;
+  double row_bytes = row_points * static_cast<double>(draft.stage(name).stage->outputs[0]->dtype.bytes());
   for (const std::string& stage : cone) {
     const Stage body = draft.effective(stage);
     double bytes = static_cast<double>(body->outputs[0]->dtype.bytes());
@@ -261,17 +266,18 @@ bool schedule_rows(ScheduleDraft& draft, const std::string& name, const std::vec
       if (axes_of.at(stage)[d] < 0 || !is_row[axes_of.at(stage)[d]])
         bytes *= static_cast<double>(ScheduleDraft::size_of(body->axes[d].extent));
     long_row = long_row || bytes > kMaxRowBytes;
+    row_bytes += bytes;
   }
   const double cycles = row_count * row_points / lanes * 8 * static_cast<double>(cone.size() + 1);
   Question group(name, "rows_together");
   group.offer(int64_t{1}, 1.2);
-  for (int64_t count = 2; count <= 8 && !long_row; ++count)
-    if (row_extent % count == 0) group.offer(count, 1.1);
+  for (int64_t count = 2; count <= std::min(kMostTogether, row_extent) && !long_row; ++count)
+    group.offer(count, row_extent % count == 0 ? 1.1 : 1.3);
   const int64_t together = draft.decide_number(
-      std::move(group.prefer(long_row ? int64_t{1} : rows_together(row_extent, row_points / lanes))));
+      std::move(group.prefer(long_row ? int64_t{1} : rows_together(draft.target(), row_extent, row_bytes))));
   if (together > 1) {
     const std::string loop = rows.back();
-    schedule.split(name, loop, together, loop + ".o", loop + ".i");
+    schedule.split(name, loop, together, loop + ".o", loop + ".i", Tail::kPeel);
     rows.back() = loop + ".o";
   }
   const std::string at = long_row ? rows.back() : draft.parallelize(name, rows, cycles);

@@ -91,6 +91,7 @@ void NestBuilder::allocate_rolling(const NestInstance& in, WindowFrame& frame, i
   if (!frame.moving.count(index)) {
     // Where the window stood one iteration before tells along which dim it moves.
     const auto [whole, last] = regions_of_any_turn(in, frame.loop, index);
+    if (whole.min.empty()) refuse_window(index, "it is a single value, which moves nowhere; leave it as it is");
     int moving = -1;
     for (size_t d = 0; d < whole.min.size(); ++d) {
       if (equal(whole.min[d], last.min[d]) && equal(whole.extent[d], last.extent[d])) continue;

@@ -125,5 +125,16 @@ TEST(InsidePlace, IsADecisionOfTheSpace) {
   }
 }
 
+// It was taken for something that moves along its first dim.
+TEST(InsidePlace, ASingleValueCannotRoll) {
+  const Tensor x = placeholder("X", {9}, kFloat32);
+  const Tensor s = compute("S", {}, [&](const Indices&) { return x(Expr(3)) * make_const(kFloat32, 2); });
+  const Tensor y = compute("Y", {9}, [&](const Indices& i) { return x(i[0]) + s(); });
+  Schedule schedule(make_workload("value", {x}, {y}));
+  schedule.compute_at("S", "Y", "i0");
+  EXPECT_TRUE(can_lower(schedule));
+  EXPECT_FALSE(can_roll(schedule, "S"));
+}
+
 }  // namespace
 }  // namespace tensmith

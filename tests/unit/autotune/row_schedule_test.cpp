@@ -15,7 +15,7 @@ TEST_P(RowSchedule, RowsOfAnyLength) {
   request.target = Target::parse(GetParam()).value();
   for (const int threads : {1, 2}) {
     request.threads = threads;
-    for (const int64_t rows : {1, 6, 7, 12})
+    for (const int64_t rows : {1, 6, 7, 12, 13})
       for (const int64_t columns : {1, 2, 3, 5, 7, 12, 16, 17, 31, 64, 77, 100, 130}) {
         for (const Workload& workload : {softmax_workload(rows, columns), layer_norm_workload(rows, columns)}) {
           const Schedule schedule = default_schedule(workload, request);
@@ -31,10 +31,21 @@ TEST_P(RowSchedule, ShortRowsGoTogetherInVectors) {
   ScheduleRequest request;
   request.target = Target::parse(GetParam()).value();
   const std::string steps = default_schedule(softmax_workload(384, 128), request).to_string();
-  EXPECT_NE(steps.find("split stage=Y loop=i0 factor=4"), std::string::npos) << steps;
-  // No number of rows that would leave some over.
-  EXPECT_EQ(default_schedule(softmax_workload(197, 128), request).to_string().find("loop=i0 factor"),
-            std::string::npos);
+  EXPECT_NE(steps.find("split stage=Y loop=i0 factor=8"), std::string::npos) << steps;
+  const auto together = [&](int64_t rows, int64_t columns) {
+    const std::string text = default_schedule(softmax_workload(rows, columns), request).to_string();
+    const std::string head = "split stage=Y loop=i0 factor=";
+    const size_t at = text.find(head);
+    return at == std::string::npos ? 1 : std::atoi(text.c_str() + at + head.size());
+  };
+  // As many as divide, if those are not much fewer; else some are left over.
+  EXPECT_EQ(together(30, 128), 6);
+  EXPECT_EQ(together(25, 128), 5);
+  EXPECT_EQ(together(197, 128), 8);
+  EXPECT_EQ(together(5, 128), 5);
+  // Long rows leave L1 between one stage and the next.
+  EXPECT_LE(together(64, 1024), 3);
+  EXPECT_EQ(together(64, 8192), 1);
   // Less than a vector: masked lanes, not scalars.
   std::string why;
   default_schedule(softmax_workload(384, 7), request, &why);
