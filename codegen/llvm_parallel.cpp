@@ -3,6 +3,9 @@
 //   if (ctx has threads)  rc = ctx->parallel_for(ctx->pool, body, &closure, extent)
 //   else                  rc = body(&closure, 0, extent, 0)
 //   if (rc != 0) return rc
+//
+// With a mark `min_chunk` on the loop the pool counts chunks of at least so many iterations in place of iterations; one
+// chunk runs without the pool.
 #include <llvm/IR/Intrinsics.h>
 
 #include "codegen/llvm_function.h"
@@ -62,7 +65,16 @@ void FunctionEmitter::emit_parallel(const For& loop) {
   Value* extent = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, emit_index(loop.extent), builder_.getInt64(0));
   if (!loop.body) return;
 
-  // The closure: every value that the body uses, and the loop's start.
+  // What the pool counts: iterations, or chunks, of which there is always one.
+  const auto mark = loop.attrs.find("min_chunk");
+  const bool chunked = mark != loop.attrs.end() && mark->second > 1;
+  Value* count = extent;
+  if (chunked) {
+    Value* whole_chunks = builder_.CreateUDiv(extent, builder_.getInt64(static_cast<uint64_t>(mark->second)));
+    count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, whole_chunks, builder_.getInt64(1));
+  }
+
+  // The closure: every value that the body uses, and the loop's start; how chunks lie in it.
   const Captures captures = find_captures(loop.body);
   std::vector<Value*> values = {begin};
   std::vector<const VarNode*> vars;
@@ -83,6 +95,7 @@ void FunctionEmitter::emit_parallel(const For& loop) {
     buffers.push_back(buffer);
     values.push_back(it->second.pointer);
   }
+  if (chunked) values.insert(values.end(), {extent, count});
   std::vector<llvm::Type*> types;
   for (Value* value : values) types.push_back(value->getType());
   llvm::StructType* closure_type = llvm::StructType::get(builder_.getContext(), types);
@@ -126,8 +139,20 @@ void FunctionEmitter::emit_parallel(const For& loop) {
       inner.buffers_[buffer] = place;
     }
     inner.set_loop_bound(loop);
-    Value* first = inner.builder_.CreateAdd(start, body->getArg(1), "", /*HasNUW=*/false, /*HasNSW=*/true);
-    Value* last = inner.builder_.CreateAdd(start, body->getArg(2), "", /*HasNUW=*/false, /*HasNSW=*/true);
+    Value *first = body->getArg(1), *last = body->getArg(2);
+    if (chunked) {
+      Value *total = captured(position), *chunks = captured(position + 1);
+      // Chunks begin at c * size + min(c, rest): sizes differ by one at most, and nothing overflows.
+      Value *size = inner.builder_.CreateUDiv(total, chunks), *rest = inner.builder_.CreateURem(total, chunks);
+      const auto begin_of = [&](Value* chunk) {
+        return inner.builder_.CreateAdd(inner.builder_.CreateMul(chunk, size),
+                                        inner.builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, chunk, rest));
+      };
+      first = begin_of(first);
+      last = begin_of(last);
+    }
+    first = inner.builder_.CreateAdd(start, first, "", /*HasNUW=*/false, /*HasNSW=*/true);
+    last = inner.builder_.CreateAdd(start, last, "", /*HasNUW=*/false, /*HasNSW=*/true);
     inner.emit_serial_loop(loop.var, Expr(), first, last, /*runs=*/false, loop.body);
     inner.builder_.CreateRet(inner.builder_.getInt32(0));
     llvm::BranchInst::Create(inner.entry_->getNextNode(), inner.entry_);
@@ -135,13 +160,15 @@ void FunctionEmitter::emit_parallel(const For& loop) {
 
   new_statement();
   llvm::BasicBlock *threads = new_block("threads"), *serial = new_block("serial"), *join = new_block("joined");
-  builder_.CreateCondBr(has_threads(), threads, serial);
+  Value* wanted = has_threads();
+  if (chunked) wanted = builder_.CreateAnd(wanted, builder_.CreateICmpSGT(count, builder_.getInt64(1)));
+  builder_.CreateCondBr(wanted, threads, serial);
   builder_.SetInsertPoint(threads);
   llvm::FunctionType* pool_type = llvm::FunctionType::get(i32, {pointer, pointer, pointer, i64}, /*isVarArg=*/false);
-  Value* pool_result = builder_.CreateCall(pool_type, context_field(2), {context_field(3), body, closure, extent});
+  Value* pool_result = builder_.CreateCall(pool_type, context_field(2), {context_field(3), body, closure, count});
   builder_.CreateBr(join);
   builder_.SetInsertPoint(serial);
-  Value* serial_result = builder_.CreateCall(body, {closure, builder_.getInt64(0), extent, thread_});
+  Value* serial_result = builder_.CreateCall(body, {closure, builder_.getInt64(0), count, thread_});
   builder_.CreateBr(join);
   builder_.SetInsertPoint(join);
   llvm::PHINode* result = builder_.CreatePHI(i32, 2);

@@ -55,6 +55,10 @@ class PlaceChecker {
                                            owner.name +
                                            ", which are stored before that loop, also read it; choose a loop outside "
                                            "the reduction"};
+    if (owner.intrinsic_loop >= 0 && position >= owner.order_position(owner.intrinsic_loop))
+      return Failure{"attach-illegal", "stage " + s.name + " is computed at " + place(s) +
+                                           ", which is a part of intrinsic " + owner.intrinsic +
+                                           "; compute it at a loop outside it"};
     if (Result<void> ok = check_window(index, owner, position); !ok) return ok;
     if (state_.is_output(index) && !computes_all(index, owner, position))
       return Failure{"compute-at-output",
@@ -88,8 +92,9 @@ class PlaceChecker {
         continue;
       std::vector<int> readers;
       collect_readers(static_cast<int>(k), &readers);
-      if (std::count(readers.begin(), readers.end(), index))
-        return refuse("runs ahead of stage " + other.name + ", which it reads; compute that one inside it");
+      for (int reader : readers)
+        if (reader == index || computed_in(reader, index))
+          return refuse("runs ahead of stage " + other.name + ", which it reads; compute that one inside it");
     }
     return {};
   }
@@ -118,6 +123,13 @@ class PlaceChecker {
       return !found;
     });
     return found;
+  }
+
+  /// Whether the stage is computed at a loop of stage `owner`, or of one that is.
+  bool computed_in(int index, int owner) const {
+    for (const StageState* s = &state_.stages[index]; s->attach == AttachKind::kAt; s = state_.find(s->attach_stage))
+      if (s->attach_stage == state_.stages[owner].name) return true;
+    return false;
   }
 
   bool inside(int index, const StageState& owner, int position) const {

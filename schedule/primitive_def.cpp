@@ -22,16 +22,6 @@ std::string names_of_stages(const ScheduleState& state) {
   return text;
 }
 
-Result<StepArg> default_arg(const ArgSpec& spec) {
-  if (spec.kind == ArgKind::kInt) {
-    int64_t value = 0;
-    const std::string text = spec.default_text;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return StepArg(value);
-  }
-  return StepArg(std::string(spec.default_text));
-}
-
 Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSpec& spec, const StepArg& arg) {
   const auto wrong = [&](const std::string& expected) {
     return Failure{"bad-step-argument", step.primitive + ": " + spec.name + ": expected " + expected};
@@ -81,6 +71,14 @@ Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSp
 
 }  // namespace
 
+StepArg default_arg(const ArgSpec& spec) {
+  if (spec.kind != ArgKind::kInt) return std::string(spec.default_text);
+  int64_t value = 0;
+  const std::string text = spec.default_text;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 Failure unknown_primitive(const std::string& name) {
   std::string known;
   for (const PrimitiveDef* p : all_primitives()) known += (known.empty() ? "" : ", ") + p->name;
@@ -95,7 +93,7 @@ Result<Step> check_schema(const ScheduleState& state, const Step& step) {
     if (const StepArg* arg = step.find(spec.name)) {
       full.args.emplace_back(spec.name, *arg);
     } else if (spec.default_text) {
-      full.args.emplace_back(spec.name, *default_arg(spec));
+      full.args.emplace_back(spec.name, default_arg(spec));
     } else {
       return Failure{"missing-step-argument",
                      step.primitive + ": missing argument " + spec.name + " (" + spec.doc + ")"};

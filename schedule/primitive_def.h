@@ -21,6 +21,9 @@ struct ArgSpec {
   std::vector<std::string> allowed = {};
 };
 
+/// The argument that stands for one that is not given. Requires: it has a default.
+StepArg default_arg(const ArgSpec& spec);
+
 /// An example that tests and documentation are generated from: steps on one of the sample workloads of tests.
 struct PrimitiveSample {
   const char* workload;            ///< name of a workload of tests/support/workloads.h
@@ -34,9 +37,9 @@ struct PrimitiveDef {
   std::vector<ArgSpec> args;
   /// Why the step is illegal, or ok. Never throws: search calls it often. Stages and loops named exist when it is
   /// called. Whether all stages stand right afterwards (schedule/places.h) is not its work but apply_step's.
-  std::function<Result<void>(const ScheduleState&, const Step&)> check;
+  std::function<Result<void>(const ScheduleState&, const Step&)> check = nullptr;
   /// Carries the step out; may assume that `check` passed.
-  std::function<void(ScheduleState&, const Step&)> apply;
+  std::function<void(ScheduleState&, const Step&)> apply = nullptr;
   std::vector<PrimitiveSample> samples = {};
   /// It neither moves stages nor changes who reads what: their places need no second look.
   bool keeps_places = false;

@@ -39,8 +39,10 @@ int StageState::order_position(int loop) const {
 }
 
 int StageState::init_position() const {
-  const auto it =
-      std::find_if(order.begin(), order.end(), [&](int loop) { return loop == init_loop || loops[loop].is_reduce; });
+  // An intrinsic only adds to what is there, so the start values of all its lanes come before it.
+  const auto it = std::find_if(order.begin(), order.end(), [&](int loop) {
+    return loop == init_loop || loop == intrinsic_loop || loops[loop].is_reduce;
+  });
   return static_cast<int>(it - order.begin());
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/error.h"
 #include "runtime/base/json.h"
 #include "schedule/primitive_def.h"
 
@@ -94,74 +95,25 @@ struct CppPrinter {
   }
 };
 
-/// As an argument of Schedule::apply, where the type has to be said.
-struct CppArgPrinter {
-  std::string operator()(int64_t value) const { return "int64_t{" + std::to_string(value) + "}"; }
-  std::string operator()(const std::string& value) const { return "std::string(" + cpp_string(value) + ")"; }
-  std::string operator()(const std::vector<int64_t>& values) const {
-    return "std::vector<int64_t>" + CppPrinter{}(values);
-  }
-  std::string operator()(const std::vector<std::string>& values) const {
-    return "std::vector<std::string>" + CppPrinter{}(values);
-  }
-};
-
+/// A call of the method of Schedule that each primitive has, with the arguments of its schema in order.
 std::string cpp_of(const Step& step) {
-  // These are methods of Schedule with the schema's arguments in order.
-  static constexpr std::string_view kMethods[] = {"annotate",
-                                                  "blockize",
-                                                  "cache_index",
-                                                  "cache_inplace",
-                                                  "cache_read",
-                                                  "cache_write",
-                                                  "compute_at",
-                                                  "compute_inline",
-                                                  "compute_root",
-                                                  "decompose_padding",
-                                                  "decompose_reduction",
-                                                  "double_buffer",
-                                                  "fuse",
-                                                  "loop_partition",
-                                                  "pad_einsum",
-                                                  "parallel",
-                                                  "pipeline",
-                                                  "pragma",
-                                                  "prefetch",
-                                                  "prefetch_next",
-                                                  "read_at",
-                                                  "reindex",
-                                                  "reorder",
-                                                  "reverse_compute_at",
-                                                  "reverse_compute_inline",
-                                                  "rfactor",
-                                                  "rolling_buffer",
-                                                  "set_axis_separator",
-                                                  "set_scope",
-                                                  "split",
-                                                  "storage_align",
-                                                  "tensorize",
-                                                  "tile",
-                                                  "transform_layout",
-                                                  "unannotate",
-                                                  "unroll",
-                                                  "vectorize",
-                                                  "write_at"};
-  const bool is_method = std::find(std::begin(kMethods), std::end(kMethods), step.primitive) != std::end(kMethods);
-  std::string out = is_method ? "s." + step.primitive + "(" : "s.apply({" + cpp_string(step.primitive) + ", {";
-  bool first = true;
-  for (const auto& [name, value] : step.args) {
-    if (!first) out += ", ";
-    first = false;
-    if (!is_method) {
-      out += "{" + cpp_string(name) + ", " + std::visit(CppArgPrinter{}, value) + "}";
-    } else if (name == "tail") {
+  const PrimitiveDef* def = find_primitive(step.primitive);
+  TS_CHECK(def != nullptr) << step.primitive;
+  std::string arguments;
+  for (const ArgSpec& spec : def->args) {
+    const StepArg* given = step.find(spec.name);
+    TS_CHECK(given || spec.default_text) << to_string(step) << " without " << spec.name;
+    const StepArg value = given ? *given : default_arg(spec);
+    if (!arguments.empty()) arguments += ", ";
+    if (spec.name == std::string_view("tail")) {
       static constexpr const char* kNames[] = {"kGuard", "kPeel", "kShiftInwards", "kPad"};
-      out += std::string("tensmith::Tail::") + kNames[static_cast<int>(*parse_tail(std::get<std::string>(value)))];
+      arguments +=
+          std::string("tensmith::Tail::") + kNames[static_cast<int>(*parse_tail(std::get<std::string>(value)))];
     } else {
-      out += std::visit(CppPrinter{}, value);
+      arguments += std::visit(CppPrinter{}, value);
     }
   }
-  return out + (is_method ? ");" : "}});");
+  return "s." + step.primitive + "(" + arguments + ");";
 }
 
 }  // namespace

@@ -323,7 +323,7 @@ constexpr Explanation kExplanations[] = {
     {"undefined-export", "a library was to export a name that no object defines", "add its object or drop the name"},
     {"undefined-symbol", "code needs a function that is not there", "report it with the model"},
     {"unknown-annotation", "nobody reads such an annotation",
-     "use unroll or min_chunk for loops, note.NAME for anything else"},
+     "use unroll, min_chunk or piece for loops, note.NAME for anything else"},
     {"unknown-cost-model", "a kind of cost model is not known", "use analytic, xgboost, random or blend, or a file"},
     {"unknown-dim", "--dim names no open dim of the model", "see tensmith check for the names"},
     {"unknown-error-id", "explain was asked for an id that does not exist", "run tensmith explain for the list"},

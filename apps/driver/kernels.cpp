@@ -43,7 +43,8 @@ ReproducerFiles files_of(const graph::Graph& graph, const KernelTask& task, cons
 
 void schedule_and_lower(KernelTask& task, const CompileOptions& options, CompileObserver& observer) {
   CompiledKernel& info = *task.info;
-  const LowerOptions lowering = observer.lower_options(info.name, options.lower);
+  LowerOptions lowering = observer.lower_options(info.name, options.lower);
+  lowering.line_bytes = options.target.line_bytes;
   const auto lower_now = [&] {
     if (observer.stop_at() == StopAt::kSchedule) return;
     const ScopedSpan span(process_time_line(), "lower " + info.name, "lower");

@@ -82,6 +82,7 @@ BuildOutcome build_candidate(const MeasureTask& task, const std::vector<Step>& s
     timer.restart();
     LowerOptions lowering;
     lowering.max_unroll = limits.max_unroll;
+    lowering.line_bytes = task.request.target.line_bytes;
     LoweredKernel lowered = lower(schedule.value(), lowering);
     // As in a program, where results may take the place of operands.
     mark_in_place(lowered, in_place_pairs(schedule.value()));

@@ -7,7 +7,8 @@
 
 namespace tensmith {
 
-NestBuilder::NestBuilder(const ScheduleState& state) : state_(with_inlined_stages(state)) {}
+NestBuilder::NestBuilder(const ScheduleState& state, int64_t line_bytes)
+    : line_bytes_(line_bytes), state_(with_inlined_stages(state)) {}
 
 LoopFunction NestBuilder::build() {
   // Inlining has made readers of readers.
@@ -76,6 +77,8 @@ LoopFunction NestBuilder::build() {
   return function;
 }
 
-LoopFunction build_loop_nests(const ScheduleState& state) { return NestBuilder(state).build(); }
+LoopFunction build_loop_nests(const ScheduleState& state, int64_t line_bytes) {
+  return NestBuilder(state, line_bytes).build();
+}
 
 }  // namespace tensmith

@@ -9,6 +9,6 @@ namespace tensmith {
 /// those of scope kGlobal stand outermost. Tails are peeled, guarded or shifted as the splits say; conditions stand as
 /// far out as their variables allow. Parameters: inputs, then outputs. Errors: ScheduleError `bounds-unknown`,
 /// `attach-illegal`, `register-size`.
-LoopFunction build_loop_nests(const ScheduleState& state);
+LoopFunction build_loop_nests(const ScheduleState& state, int64_t line_bytes);
 
 }  // namespace tensmith

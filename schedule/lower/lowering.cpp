@@ -83,7 +83,7 @@ LoweredKernel lower(const Schedule& schedule, const LowerOptions& options) {
     if (changed && options.on_pass) options.on_pass(number, name, kernel.function);
     start = Clock::now();
   };
-  kernel.function = build_loop_nests(state);
+  kernel.function = build_loop_nests(state, options.line_bytes);
   finish(0, "loop_nests", true);
   int number = 1;
   bool flat = false;

@@ -12,7 +12,8 @@ namespace tensmith {
 
 /// What a pass may know beside the statement.
 struct LowerOptions {
-  int max_unroll = 4096;  ///< statements that unrolling may make in one kernel
+  int max_unroll = 4096;    ///< statements that unrolling may make in one kernel
+  int64_t line_bytes = 64;  ///< of a cache line of the target
   bool verify_each = false;
   int pass_limit = -1;  ///< run only so many passes (bisecting); -1: all
   /// Called after each pass that changed something: (number, name, text is made by the callee when wanted).

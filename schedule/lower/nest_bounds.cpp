@@ -114,6 +114,21 @@ Region NestBuilder::clamp(const Region& region, const std::vector<Expr>& shape, 
   return clamped;
 }
 
+Interval NestBuilder::without_stages(Interval range) const {
+  for (Expr* bound : {&range.lo, &range.hi}) {
+    bool computed = false;
+    if (bound->get() != nullptr)
+      visit(*bound, [&](const Expr& e) {
+        const auto* read = e.as<Load>();
+        const int from = read ? state_.producer_of(read->buffer.get()) : -1;
+        computed = computed || (from >= 0 && stage(from).stage->stage_kind != StageKind::kPlaceholder);
+        return !computed;
+      });
+    if (computed) *bound = Expr();
+  }
+  return range;
+}
+
 Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Region>& known) {
   if (const auto it = known.find(producer); it != known.end()) return it->second;
   const StageState& p = stage(producer);
@@ -173,7 +188,7 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
         const auto* read = e.as<Load>();
         if (!read || state_.producer_of(read->buffer.get()) != producer) return true;
         for (size_t d = 0; d < shape.size(); ++d) {
-          Interval range = bounds_of(read->indices[d], ranges, facts_);
+          Interval range = without_stages(bounds_of(read->indices[d], ranges, facts_));
           const auto is_short_axis = [&](const Axis& axis) {
             return axis.var.get() == read->indices[d].get() && !ranges.at(axis.var.get()).maybe_empty &&
                    can_prove(axis.extent <= shape[d], facts_);
@@ -183,7 +198,7 @@ Region NestBuilder::region_of(int producer, NestInstance& in, std::map<int, Regi
                             std::any_of(c.stage->reduce_axes.begin(), c.stage->reduce_axes.end(), is_short_axis));
           if (range.lo.get() == nullptr) range.lo = Expr(0);
           if (range.hi.get() == nullptr) range.hi = shape[d] - 1;
-          Interval wide = bounds_of(read->indices[d], wide_ranges, facts_);
+          Interval wide = without_stages(bounds_of(read->indices[d], wide_ranges, facts_));
           if (wide.lo.get() == nullptr) wide.lo = Expr(0);
           if (wide.hi.get() == nullptr) wide.hi = shape[d] - 1;
           wide_box[d] =

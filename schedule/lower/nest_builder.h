@@ -68,7 +68,7 @@ struct WindowFrame {
 
 class NestBuilder {
  public:
-  explicit NestBuilder(const ScheduleState& state);
+  NestBuilder(const ScheduleState& state, int64_t line_bytes);
   LoopFunction build();
 
  private:
@@ -120,6 +120,9 @@ class NestBuilder {
   bool is_inside(int index, const NestInstance& in) const;
   /// Whether the loop's value stays below its extent by the way it was split (no tail reaches beyond it).
   bool stays_inside(const NestInstance& in, int loop);
+  /// The interval without bounds that are read from what stages compute: those need not be there yet where bounds are
+  /// wanted.
+  Interval without_stages(Interval range) const;
   /// Cuts the region to the shape, except where it is known to lie inside.
   Region clamp(const Region& region, const std::vector<Expr>& shape, const std::vector<bool>& inside);
 
@@ -154,8 +157,13 @@ class NestBuilder {
   Expr remap(const Expr& e) const;
   Stmt remap(const Stmt& s) const;
   std::vector<Expr> physical(const Storage& storage, const std::vector<Expr>& index) const;
+  /// Elements of a cache line.
+  int64_t line_elements(DType dtype) const {
+    return std::max<int64_t>(line_bytes_ / std::max<int64_t>(dtype.bytes(), 1), 1);
+  }
   Expr short_form(const Expr& e) const { return simplify(e, facts_); }
 
+  const int64_t line_bytes_;  // of a cache line
   ScheduleState state_;
   Facts facts_;
   std::map<const BufferNode*, Storage> storage_;

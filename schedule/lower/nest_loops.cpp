@@ -205,6 +205,10 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
   const LoopVar& l = s.loops[loop];
 
   const auto body_for = [&](NestInstance piece, const Expr& value, const Expr& min, const Expr& extent) {
+    // By which a fused loop is taken apart: as it was put together, before it is known that an iteration runs.
+    std::map<const LoopRelation*, Expr> inner_extents;
+    for (const LoopRelation& r : s.relations)
+      if (r.kind == Kind::kFuse && s.comes_from(loop, r.inner)) inner_extents[&r] = extent_of(piece, r.inner);
     const Facts saved = facts_;
     if (const auto* var = value.as<VarNode>()) facts_.set_range(Var(var), min, extent);
     piece.value[loop] = value;
@@ -217,7 +221,7 @@ Stmt NestBuilder::open_loop(NestInstance in, size_t k, bool init) {
       open.pop_back();
       const LoopRelation* made = s.maker_of(whole);
       if (!made || made->kind != Kind::kFuse) continue;
-      const Expr inner = extent_of(piece, made->inner);
+      const Expr inner = inner_extents.at(made);
       for (const int part : {made->outer, made->inner}) {
         const Expr part_value = short_form(part == made->outer ? floor_div(piece.value[whole], inner)
                                                                : floor_mod(piece.value[whole], inner));

@@ -151,8 +151,7 @@ std::vector<Stmt> NestBuilder::prefetches_of_next(const NestInstance& in, int lo
         in.stage, loop,
         "does not move in " + prefetch.producer + " by steps of a constant size; use prefetch in its place");
 
-  constexpr int64_t kLineBytes = 64;
-  const int64_t line = std::max<int64_t>(kLineBytes / place.dtype.bytes(), 1), width = std::abs(stride);
+  const int64_t line = line_elements(place.dtype), width = std::abs(stride);
   int64_t steps = 0, per_step = 0;
   Expr number;  // of the first line that this step asks for
   if (as_const_int(total, &steps) && steps >= 1) {

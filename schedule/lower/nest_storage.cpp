@@ -18,10 +18,9 @@ int64_t next_power_of_two(int64_t n) {
   return power;
 }
 
-/// Makes the dims from `first` on together a multiple of a cache line, so that pieces begin at one (and so do larger
-/// ones, made of those).
-void lengthen_pieces(std::vector<Expr>& shape, size_t first, int64_t bytes) {
-  const int64_t line = std::max<int64_t>(64 / std::max<int64_t>(bytes, 1), 1);
+/// Makes the dims from `first` on together a multiple of `line` elements, a cache line, so that pieces begin at one
+/// (and so do larger ones, made of those).
+void lengthen_pieces(std::vector<Expr>& shape, size_t first, int64_t line) {
   std::vector<int64_t> extents;
   int64_t count = 1;
   for (size_t d = first; d < shape.size(); ++d) {
@@ -147,7 +146,8 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
     extents.push_back(extent);
   }
   std::vector<Expr> shape = storage.layout.physical_shape(extents);
-  if (!s.separators.empty()) lengthen_pieces(shape, static_cast<size_t>(s.separators.back()), logical->dtype.bytes());
+  if (!s.separators.empty())
+    lengthen_pieces(shape, static_cast<size_t>(s.separators.back()), line_elements(logical->dtype));
   if (slots > 0) shape.insert(shape.begin(), Expr(slots));
   for (Expr& extent : shape) extent = short_form(extent);
   for (const Expr& extent : shape) {

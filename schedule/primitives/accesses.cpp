@@ -164,20 +164,4 @@ Result<ScheduleState> after_steps(const ScheduleState& state, const std::vector<
   return next;
 }
 
-Result<ScheduleState> with_vector_copy(const ScheduleState& state, const std::string& stage, int64_t lanes) {
-  if (lanes == 1) return state;
-  if (lanes < 1 || lanes > 64 || (lanes & (lanes - 1)) != 0)
-    return Failure{"bad-lanes", "lanes: expected a power of two from 1 to 64, got " + std::to_string(lanes)};
-  const StageState& copy = *state.find(stage);
-  const LoopVar* last = copy.order.empty() ? nullptr : &copy.loops[copy.order.back()];
-  if (!last || last->kind != ForKind::kSerial || !check_not_attach_point(state, copy, last->name))
-    return Failure{"copy-without-loops", "no loop of the copy " + stage +
-                                             " is left that could become vectors; choose a loop further outside, or "
-                                             "lanes=1"};
-  const std::string loop = last->name, outer = loop + ".o", inner = loop + ".v";
-  return after_steps(
-      state, {{"split", {{"stage", stage}, {"loop", loop}, {"factor", lanes}, {"outer", outer}, {"inner", inner}}},
-              {"vectorize", {{"stage", stage}, {"loop", inner}}}});
-}
-
 }  // namespace tensmith

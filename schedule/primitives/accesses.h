@@ -44,8 +44,5 @@ int split_off_copy(ScheduleState& state, const std::string& stage, const std::st
 
 /// Applies steps one after the other to a copy of the state. Errors: those of the first one that is illegal.
 Result<ScheduleState> after_steps(const ScheduleState& state, const std::vector<Step>& steps);
-/// The state with the innermost loop of a copying stage, inside which nothing is, in vectors of so many lanes (1: as it
-/// is). Errors: bad-lanes; copy-without-loops.
-Result<ScheduleState> with_vector_copy(const ScheduleState& state, const std::string& stage, int64_t lanes);
 
 }  // namespace tensmith

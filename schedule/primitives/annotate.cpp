@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "schedule/primitives/helpers.h"
+#include "schedule/primitives/loop_marks.h"
 #include "schedule/primitives/primitive_list.h"
 
 namespace tensmith {
@@ -11,16 +14,14 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const std::string& key = step.text("key");
   if (key.starts_with("note.") && key.size() > 5) return {};
   if (step.text("loop").empty())
-    return Failure{"unknown-annotation", "key: expected note.NAME on a stage, got '" + key +
-                                             "'; lowering reads unroll and min_chunk of a loop"};
-  if (key != "unroll" && key != "min_chunk")
     return Failure{"unknown-annotation",
-                   "key: expected unroll or min_chunk, which lowering and code generation read, "
+                   "key: expected note.NAME on a stage, got '" + key + "'; lowering reads other keys of a loop"};
+  if (std::find(mark_keys().begin(), mark_keys().end(), key) == mark_keys().end())
+    return Failure{"unknown-annotation",
+                   "key: expected unroll, min_chunk or piece, which lowering and code generation read, "
                    "or note.NAME for anything else, got '" +
                        key + "'"};
-  if (step.number("value") < 1)
-    return Failure{"bad-annotation", key + ": expected at least 1, got " + std::to_string(step.number("value"))};
-  return {};
+  return check_mark(key, step.number("value"));
 }
 
 void apply(ScheduleState& state, const Step& step) {
@@ -35,15 +36,15 @@ const PrimitiveDef& annotate_primitive() {
   static const PrimitiveDef def{
       .name = "annotate",
       .doc =
-          "Notes a number under a key on a loop or a stage. Keys that lowering and code generation read have their "
-          "meaning (see pragma);\n"
-          "others begin with note. and are for tools: they stay with the loop and are printed with the nests.\n"
+          "Notes a number under a key on a loop or a stage. Keys that lowering and code generation read have their\n"
+          "meaning (see pragma); others begin with note. and are for tools: they stay with the loop and are printed\n"
+          "with the nests.\n"
           "Rewrite: for i  -->  for i @(key = value)",
       .halide = "none",
       .tvm = "annotate",
       .args = {{"stage", ArgKind::kStage, "the stage"},
                {"loop", ArgKind::kLoop, "the loop; empty: the stage as a whole", ""},
-               {"key", ArgKind::kText, "what is noted: unroll, min_chunk or note.NAME"},
+               {"key", ArgKind::kText, "what is noted: unroll, min_chunk, piece or note.NAME"},
                {"value", ArgKind::kInt, "the number"}},
       .check = check,
       .apply = apply,

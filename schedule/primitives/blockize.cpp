@@ -180,13 +180,11 @@ const PrimitiveDef& blockize_primitive() {
   static const PrimitiveDef def{
       .name = "blockize",
       .doc =
-          "Makes two stages with the same axes one unit with the results of both: one set of loops, the first stage's, "
-          "computes them\n"
-          "(the sum and the sum of squares of a row in one sweep; two products of one operand; a value and what "
-          "follows from it element\n"
-          "by element). Three are made from two and one more. A part of one stage needs no such step to be a unit: "
-          "what is computed at a\n"
-          "loop, read_at, write_at, decompose_reduction and tensorize take everything inside a loop as one.\n"
+          "Makes two stages with the same axes one unit with the results of both: one set of loops, the first\n"
+          "stage's, computes them (the sum and the sum of squares of a row in one sweep; two products of one\n"
+          "operand; a value and what follows from it element by element). Three are made from two and one more. A\n"
+          "part of one stage needs no such step to be a unit: what is computed at a loop, read_at, write_at,\n"
+          "decompose_reduction and tensorize take everything inside a loop as one.\n"
           "Rewrite: for i: P[i] = f(i); for i: Q[i] = g(i)  -->  for i: { P[i] = f(i); Q[i] = g(i) }",
       .halide = "compute_with",
       .tvm = "blockize (of several blocks)",

@@ -69,14 +69,10 @@ const PrimitiveDef& cache_index_primitive() {
   static const PrimitiveDef def{
       .name = "cache_index",
       .doc =
-          "Computes an index once for all elements that use it, into a stage of its own over the axes that it depends "
-          "on, instead\n"
-          "of anew for each element (resizing, strided and gathered reads whose index takes divisions). All reads of "
-          "the "
-          "stage with\n"
-          "the same index share it. Since the index then comes from memory, what is read of the tensor counts as its "
-          "whole\n"
-          "dimension where the tensor is computed at a loop.\n"
+          "Computes an index once for all elements that use it, into a stage of its own over the axes that it\n"
+          "depends on, instead of anew for each element (resizing, strided and gathered reads whose index takes\n"
+          "divisions). All reads of the stage with the same index share it. Since the index then comes from memory,\n"
+          "what is read of the tensor counts as its whole dimension where the tensor is computed at a loop.\n"
           "Rewrite: Y[i, j] = X[(i * 5) / 3, j]  -->  I[i] = (i * 5) / 3; Y[i, j] = X[I[i], j]",
       .halide = "none (a Func of its own)",
       .tvm = "cache_index",

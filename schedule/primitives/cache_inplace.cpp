@@ -51,13 +51,12 @@ const PrimitiveDef& cache_inplace_primitive() {
   static const PrimitiveDef def{
       .name = "cache_inplace",
       .doc =
-          "Keeps the results that one iteration of a loop updates in memory near by, or in registers, while it does: "
-          "they are taken\n"
-          "up at its start (unless the reduction begins there) and put back at its end, by the stage's own loops "
-          "inside. So a reduction\n"
-          "in pieces, whose outer loop keeps what the pieces read in a cache, works on accumulators in each piece.\n"
-          "Rewrite: for ko: for j: for ki: C[j] += ...  --at j-->  for ko: for j: { c = C[j]; for ki: c += ...; C[j] = "
-          "c }",
+          "Keeps the results that one iteration of a loop updates in memory near by, or in registers, while it\n"
+          "does: they are taken up at its start (unless the reduction begins there) and put back at its end, by the\n"
+          "stage's own loops inside. So a reduction in pieces, whose outer loop keeps what the pieces read in a\n"
+          "cache, works on accumulators in each piece.\n"
+          "Rewrite: for ko: for j: for ki: C[j] += ...\n"
+          "    --at j-->  for ko: for j: { c = C[j]; for ki: c += ...; C[j] = c }",
       .halide = "none",
       .tvm = "cache_inplace",
       .args = {{"stage", ArgKind::kStage, "the reduction"},

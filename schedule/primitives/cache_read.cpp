@@ -59,8 +59,8 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& cache_read_primitive() {
   static const PrimitiveDef def{.name = "cache_read",
                                 .doc =
-                                    "Puts a stage that copies a tensor between it and one of its readers; the copy can "
-                                    "have its own place, layout and scope.\n"
+                                    "Puts a stage that copies a tensor between it and one of its readers; the copy\n"
+                                    "can have its own place, layout and scope.\n"
                                     "Rewrite: C reads A  -->  A'[i] = A[i]; C reads A'",
                                 .halide = "in",
                                 .tvm = "cache_read",

@@ -34,9 +34,8 @@ const PrimitiveDef& cache_write_primitive() {
   static const PrimitiveDef def{
       .name = "cache_write",
       .doc =
-          "Computes a stage into a buffer of its own, which the stage then copies out; the copy may be tiled and the "
-          "computation be\n"
-          "done per tile in registers.\n"
+          "Computes a stage into a buffer of its own, which the stage then copies out; the copy may be tiled and\n"
+          "the computation be done per tile in registers.\n"
           "Rewrite: C[i] = f(i)  -->  C'[i] = f(i); C[i] = C'[i]",
       .halide = "in (of the output)",
       .tvm = "cache_write",

@@ -81,12 +81,11 @@ const PrimitiveDef& decompose_padding_primitive() {
   static const PrimitiveDef def{
       .name = "decompose_padding",
       .doc =
-          "Turns a stage that pads into two sets of loops: one fills everything, just before the given loop, and one "
-          "puts the values\n"
-          "where they are, without a condition in its loops. As with a reduction, decompose_reduction moves the place "
-          "of the filling.\n"
-          "Rewrite: for i: P[i] = select(inside(i), X[i - 1], 0)  --at i-->  for i: P[i] = 0; for i inside: P[i] = "
-          "X[i - 1]",
+          "Turns a stage that pads into two sets of loops: one fills everything, just before the given loop, and\n"
+          "one puts the values where they are, without a condition in its loops. As with a reduction,\n"
+          "decompose_reduction moves the place of the filling.\n"
+          "Rewrite: for i: P[i] = select(inside(i), X[i - 1], 0)\n"
+          "    --at i-->  for i: P[i] = 0; for i inside: P[i] = X[i - 1]",
       .halide = "none (pure definition and update)",
       .tvm = "decompose_padding",
       .args = {{"stage", ArgKind::kStage, "the stage that pads"},

@@ -28,11 +28,10 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& decompose_reduction_primitive() {
   static const PrimitiveDef def{.name = "decompose_reduction",
                                 .doc =
-                                    "Says where a reduction stores its start value: in loops of its own just before "
-                                    "the given loop. Without this step that\n"
-                                    "is before the outermost reduction loop.\n"
-                                    "Rewrite: for i: { for j: { C = 0; for k: C += ... } }  --at j-->  for i: { for j: "
-                                    "C = 0; for j: for k: C += ... }",
+                                    "Says where a reduction stores its start value: in loops of its own just before\n"
+                                    "the given loop. Without this step that is before the outermost reduction loop.\n"
+                                    "Rewrite: for i: { for j: { C = 0; for k: C += ... } }\n"
+                                    "    --at j-->  for i: { for j: C = 0; for j: for k: C += ... }",
                                 .halide = "pure definition and update scheduled apart",
                                 .tvm = "decompose_reduction",
                                 .args = {{"stage", ArgKind::kStage, "the reduction"},

@@ -21,9 +21,8 @@ const PrimitiveDef& double_buffer_primitive() {
   static const PrimitiveDef def{
       .name = "double_buffer",
       .doc =
-          "Computes a stage one iteration ahead of the loop that it is computed at, into two buffers that take turns "
-          "(as pipeline\n"
-          "with two slots).\n"
+          "Computes a stage one iteration ahead of the loop that it is computed at, into two buffers that take\n"
+          "turns (as pipeline with two slots).\n"
           "Rewrite: for i: { P for i; C(i) }  -->  P[0] for 0; for i: { P[(i+1) % 2] for i+1; C(i) reads P[i % 2] }",
       .halide = "ring_buffer(2)",
       .tvm = "double_buffer_scope",

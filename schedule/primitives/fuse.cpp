@@ -1,4 +1,5 @@
 #include "schedule/primitives/helpers.h"
+#include "schedule/primitives/loop_marks.h"
 #include "schedule/primitives/primitive_list.h"
 
 namespace tensmith {
@@ -41,6 +42,7 @@ void apply(ScheduleState& state, const Step& step) {
     stage.loops.push_back(
         {last ? step.text("fused") : step.text("fused") + "." + std::to_string(k), stage.loops[left].is_reduce});
     stage.relations.push_back({LoopRelation::Kind::kFuse, fused, left, right});
+    fuse_marks(stage, left, right, fused);
     const int position = stage.order_position(left);
     stage.order[position] = fused;
     stage.order.erase(stage.order.begin() + position + 1);
@@ -54,7 +56,9 @@ const PrimitiveDef& fuse_primitive() {
   static const PrimitiveDef def{
       .name = "fuse",
       .doc =
-          "Turns adjacent loops into one.\n"
+          "Turns adjacent loops into one. Of marks (pragma, annotate) min_chunk and piece come from the outer loop,\n"
+          "times the constant extent of the inner one, unroll from the inner loop, all others from the outer one; a\n"
+          "mark that only one of them has comes from that one.\n"
           "Rewrite: for i in N: for j in M  -->  for fused in N * M: i = fused / M, j = fused % M",
       .halide = "fuse",
       .tvm = "fuse",

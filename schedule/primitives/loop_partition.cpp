@@ -41,11 +41,10 @@ const PrimitiveDef& loop_partition_primitive() {
   static const PrimitiveDef def{
       .name = "loop_partition",
       .doc =
-          "Cuts the iterations of a loop into pieces with bodies of their own: before each of the points (negative: "
-          "counted from the\n"
-          "end), so that what only concerns the edges leaves the middle; without points, where a condition on the loop "
-          "changes,\n"
-          "also where lowering would not do so by itself (parallel loops, large bodies).\n"
+          "Cuts the iterations of a loop into pieces with bodies of their own: before each of the points (negative:\n"
+          "counted from the end), so that what only concerns the edges leaves the middle; without points, where a\n"
+          "condition on the loop changes, also where lowering would not do so by itself (parallel loops, large\n"
+          "bodies).\n"
           "Rewrite: for i in N: f(i)  --points 1,-1-->  f(0); for i in [1, N - 1): f(i); f(N - 1)",
       .halide = "partition (and specialize)",
       .tvm = "loop_partition",

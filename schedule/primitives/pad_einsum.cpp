@@ -228,15 +228,13 @@ const PrimitiveDef& pad_einsum_primitive() {
   static const PrimitiveDef def{
       .name = "pad_einsum",
       .doc =
-          "Makes the extents of a product multiples of given numbers, so that no tile of it has an edge: the operands "
-          "are copied with\n"
-          "zeros behind (or what is neutral to the reduction), the product is computed over the larger extents into a "
-          "stage of its own,\n"
-          "and the stage copies out what was asked for. Reduction axes may be padded where each factor is zero in the "
-          "padding.\n"
-          "Rewrite: C[i, j] += A[i, k] * B[k, j]  --8,16,4-->  A_pad, B_pad; C'[i, j] += A_pad[i, k] * B_pad[k, j] "
-          "over "
-          "multiples of 8, 16, 4; C[i, j] = C'[i, j]",
+          "Makes the extents of a product multiples of given numbers, so that no tile of it has an edge: the\n"
+          "operands are copied with zeros behind (or what is neutral to the reduction), the product is computed\n"
+          "over the larger extents into a stage of its own, and the stage copies out what was asked for. Reduction\n"
+          "axes may be padded where each factor is zero in the padding.\n"
+          "Rewrite: C[i, j] += A[i, k] * B[k, j]\n"
+          "    --8,16,4-->  A_pad, B_pad; C'[i, j] += A_pad[i, k] * B_pad[k, j] over multiples of 8, 16, 4;\n"
+          "    C[i, j] = C'[i, j]",
       .halide = "none (constant_exterior and bound)",
       .tvm = "pad_einsum",
       .args = {{"stage", ArgKind::kStage, "the stage, not scheduled yet"},

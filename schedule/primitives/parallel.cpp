@@ -28,9 +28,8 @@ const PrimitiveDef& parallel_primitive() {
   static const PrimitiveDef def{
       .name = "parallel",
       .doc =
-          "Lets the iterations of a loop run on several threads. Not a loop whose pieces overlap "
-          "(tail=shift): although both write\n"
-          "equal values, what is read after two unordered plain writes has no meaning in the "
+          "Lets the iterations of a loop run on several threads. Not a loop whose pieces overlap (tail=shift):\n"
+          "although both write equal values, what is read after two unordered plain writes has no meaning in the\n"
           "memory model of LLVM.\n"
           "Rewrite: for i in N  -->  parallel i in N",
       .halide = "parallel",

@@ -23,11 +23,10 @@ const PrimitiveDef& pipeline_primitive() {
   static const PrimitiveDef def{
       .name = "pipeline",
       .doc =
-          "Computes a stage `slots` - 1 iterations ahead of the loop that it is computed at, into buffers that take "
-          "turns: copies and\n"
-          "what they wait for overlap with the work on what came before.\n"
-          "Rewrite: for i: { P for i; C(i) }  --slots 3-->  P[0] for 0; P[1] for 1; for i: { P[(i+2) % 3] for i+2; "
-          "C(i) reads P[i % 3] }",
+          "Computes a stage `slots` - 1 iterations ahead of the loop that it is computed at, into buffers that take\n"
+          "turns: copies and what they wait for overlap with the work on what came before.\n"
+          "Rewrite: for i: { P for i; C(i) }\n"
+          "    --slots 3-->  P[0] for 0; P[1] for 1; for i: { P[(i+2) % 3] for i+2; C(i) reads P[i % 3] }",
       .halide = "ring_buffer",
       .tvm = "software pipeline annotations",
       .args = {{"stage", ArgKind::kStage, "the stage; it is computed at a serial loop"},

@@ -25,7 +25,7 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& prefetch_primitive() {
   static const PrimitiveDef def{.name = "prefetch",
                                 .doc =
-                                    "Asks the processor, in each iteration of a loop, for the first element of a "
+                                    "Asks the processor, in each iteration of a loop, for the first element of a\n"
                                     "tensor that an iteration `distance` later reads.\n"
                                     "Rewrite: for k: use B[k]  -->  for k: prefetch B[k + distance]; use B[k]",
                                 .halide = "prefetch",

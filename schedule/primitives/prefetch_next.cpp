@@ -34,12 +34,12 @@ const PrimitiveDef& prefetch_next_primitive() {
   static const PrimitiveDef def{
       .name = "prefetch_next",
       .doc =
-          "Asks, while a loop sweeps over a block of a tensor, for the block that lies behind it, into the second "
-          "cache. The sweep is done once per iteration of a loop further outside; each asks for an equal share (of a "
-          "number of iterations that is not known, the first four). The loop may be split afterwards, the one outside "
-          "be split or fused: the request stays with them.\n"
-          "Rewrite: for s < S: for k < K: use B[k]  -->  for s < S: for k < K: prefetch B[K + share(s, k)]; use "
-          "B[k], where share counts cache lines",
+          "Asks, while a loop sweeps over a block of a tensor, for the block that lies behind it, into the second\n"
+          "cache. The sweep is done once per iteration of a loop further outside; each asks for an equal share (of\n"
+          "a number of iterations that is not known, the first four). The loop may be split afterwards, the one\n"
+          "outside be split or fused: the request stays with them.\n"
+          "Rewrite: for s < S: for k < K: use B[k]\n"
+          "    -->  for s < S: for k < K: prefetch B[K + share(s, k)]; use B[k], where share counts cache lines",
       .halide = "none",
       .tvm = "none",
       .args = {{"stage", ArgKind::kStage, "the reading stage"},

@@ -52,15 +52,11 @@ const PrimitiveDef& reindex_primitive() {
   static const PrimitiveDef def{
       .name = "reindex",
       .doc =
-          "Copies what a stage reads of a tensor into the order of the stage's own axes: the copy has one dimension "
-          "for "
-          "each axis\n"
-          "that the index uses (reduction axes behind the others), so that the stage reads it at plain axes (im2col of "
-          "a "
-          "convolution,\n"
-          "the rows that a gather takes). The copy can have its own place, layout and scope. Results have the order of "
-          "their axes\n"
-          "already: for those use cache_write and transform_layout.\n"
+          "Copies what a stage reads of a tensor into the order of the stage's own axes: the copy has one dimension\n"
+          "for each axis that the index uses (reduction axes behind the others), so that the stage reads it at\n"
+          "plain axes (im2col of a convolution, the rows that a gather takes). The copy can have its own place,\n"
+          "layout and scope. Results have the order of their axes already: for those use cache_write and\n"
+          "transform_layout.\n"
           "Rewrite: C[i, j] += A[2 * i + k] * B[k, j]  -->  A'[i, k] = A[2 * i + k]; C[i, j] += A'[i, k] * B[k, j]",
       .halide = "none",
       .tvm = "reindex (of reads), reindex_cache_read",

@@ -138,10 +138,9 @@ const PrimitiveDef& reverse_compute_at_primitive() {
   static const PrimitiveDef def{
       .name = "reverse_compute_at",
       .doc =
-          "Computes a stage inside a loop of the stage that it reads element by element, as soon as what it reads is "
-          "there. The\n"
-          "reader takes over the producer's loops down to that one (with their tails and kinds), and the producer is "
-          "computed at it.\n"
+          "Computes a stage inside a loop of the stage that it reads element by element, as soon as what it reads\n"
+          "is there. The reader takes over the producer's loops down to that one (with their tails and kinds), and\n"
+          "the producer is computed at it.\n"
           "Rewrite: for io: for ii: P(io, ii); for i: C(i) reads P(i)  --at io-->  for io: { for ii: P; for ii: C }",
       .halide = "compute_with",
       .tvm = "reverse_compute_at",

@@ -105,9 +105,8 @@ const PrimitiveDef& reverse_compute_inline_primitive() {
   static const PrimitiveDef def{
       .name = "reverse_compute_inline",
       .doc =
-          "Puts a stage into the only stage that it reads: that one then computes the reader's values directly, by its "
-          "own loops.\n"
-          "Both are elementwise to each other.\n"
+          "Puts a stage into the only stage that it reads: that one then computes the reader's values directly, by\n"
+          "its own loops. Both are elementwise to each other.\n"
           "Rewrite: P[i] = f(i) by P's loops; C[i] = g(P[i])  -->  C[i] = g(f(i)) by P's loops",
       .halide = "none",
       .tvm = "reverse_compute_inline",

@@ -146,9 +146,9 @@ const PrimitiveDef& rfactor_primitive() {
   static const PrimitiveDef def{
       .name = "rfactor",
       .doc =
-          "Splits a reduction in two: partial results for each iteration of one of its loops, then a reduction of "
-          "those. The\n"
-          "partial results can be computed in vector lanes or on other threads. Split the reduce axis before.\n"
+          "Splits a reduction in two: partial results for each iteration of one of its loops, then a reduction of\n"
+          "those. The partial results can be computed in vector lanes or on other threads. Split the reduce axis\n"
+          "before.\n"
           "Rewrite: for ko: for ki: S += f(ko, ki)  -->  for ko: for ki: P[ki] += f(ko, ki); for ki: S += P[ki]",
       .halide = "rfactor",
       .tvm = "rfactor",

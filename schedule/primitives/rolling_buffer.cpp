@@ -17,9 +17,8 @@ const PrimitiveDef& rolling_buffer_primitive() {
   static const PrimitiveDef def{
       .name = "rolling_buffer",
       .doc =
-          "Keeps the storage of a stage that is computed at a loop from one iteration to the next, as a ring in the "
-          "dimension\n"
-          "along which what is needed moves on: each iteration computes only what the one before did not.\n"
+          "Keeps the storage of a stage that is computed at a loop from one iteration to the next, as a ring in the\n"
+          "dimension along which what is needed moves on: each iteration computes only what the one before did not.\n"
           "Rewrite: for y: { P[y .. y+2]; C[y] reads them }  -->  P[0 .. 2]; C[0]; for y from 1: { P[y+2]; C[y] }",
       .halide = "store_at outside compute_at, fold_storage",
       .tvm = "rolling_buffer",

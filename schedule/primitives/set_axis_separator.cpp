@@ -32,12 +32,10 @@ const PrimitiveDef& set_axis_separator_primitive() {
   static const PrimitiveDef def{
       .name = "set_axis_separator",
       .doc =
-          "Makes the storage of a stage an array of separate pieces, as memories of several dimensions are: the "
-          "dimensions (of its layout)\n"
-          "before a separator count pieces, those behind it lie in one piece, and each piece begins at a cache line of "
-          "its own, so that\n"
-          "vectors do not straddle lines and threads do not write to the same one. Without separators it is one piece "
-          "again.\n"
+          "Makes the storage of a stage an array of separate pieces, as memories of several dimensions are: the\n"
+          "dimensions (of its layout) before a separator count pieces, those behind it lie in one piece, and each\n"
+          "piece begins at a cache line of its own, so that vectors do not straddle lines and threads do not write\n"
+          "to the same one. Without separators it is one piece again.\n"
           "Rewrite: allocate P[14, 9]  --separators 1-->  allocate P[14, 16]",
       .halide = "align_storage",
       .tvm = "set_axis_separator",

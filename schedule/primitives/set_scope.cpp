@@ -28,9 +28,8 @@ const PrimitiveDef& set_scope_primitive() {
   static const PrimitiveDef def{
       .name = "set_scope",
       .doc =
-          "Says where a stage is stored: register (values; all indices constant after unrolling), stack (of the "
-          "computing thread)\n"
-          "or global (a workspace of the kernel).\n"
+          "Says where a stage is stored: register (values; all indices constant after unrolling), stack (of the\n"
+          "computing thread) or global (a workspace of the kernel).\n"
           "Rewrite: allocate P  -->  allocate P in that scope",
       .halide = "store_in",
       .tvm = "set_scope",

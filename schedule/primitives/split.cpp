@@ -1,4 +1,5 @@
 #include "schedule/primitives/helpers.h"
+#include "schedule/primitives/loop_marks.h"
 #include "schedule/primitives/primitive_list.h"
 #include "tensor/walk.h"
 
@@ -75,6 +76,7 @@ void apply(ScheduleState& state, const Step& step) {
   stage.loops.push_back({step.text("inner"), is_reduce});
   stage.relations.push_back(
       {LoopRelation::Kind::kSplit, whole, outer, inner, step.number("factor"), *parse_tail(step.text("tail"))});
+  split_marks(stage, whole, outer, inner, step.number("factor"));
   move_prefetches(stage, whole, inner);
   stage.order[position] = outer;
   stage.order.insert(stage.order.begin() + position + 1, inner);
@@ -85,11 +87,14 @@ void apply(ScheduleState& state, const Step& step) {
 const PrimitiveDef& split_primitive() {
   static const PrimitiveDef def{.name = "split",
                                 .doc =
-                                    "Turns a loop into two: the inner one has `factor` iterations.\n"
-                                    "Rewrite: for i in N  -->  for outer in ceil(N / factor): for inner in factor: i = "
-                                    "outer * factor + inner, with the\n"
-                                    "last piece under a condition (guard), with a body of its own (peel), starting "
-                                    "earlier (shift) or computing unread elements (pad).",
+                                    "Turns a loop into two: the inner one has `factor` iterations. Of marks (pragma,\n"
+                                    "annotate) min_chunk and piece go to the outer loop, divided by the factor and\n"
+                                    "rounded up, unroll to the inner one, all others to both.\n"
+                                    "Rewrite: for i in N\n"
+                                    "    -->  for outer in ceil(N / factor): for inner in factor: i = outer *\n"
+                                    "    factor + inner, with the last piece under a condition (guard), with a\n"
+                                    "    body of its own (peel), starting earlier (shift) or computing unread\n"
+                                    "    elements (pad).",
                                 .halide = "split",
                                 .tvm = "split",
                                 .args = {{"stage", ArgKind::kStage, "the stage"},

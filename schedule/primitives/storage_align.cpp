@@ -28,9 +28,8 @@ const PrimitiveDef& storage_align_primitive() {
   static const PrimitiveDef def{
       .name = "storage_align",
       .doc =
-          "Lengthens the rows of a stage's storage by `elements` when they would be a multiple of 4 KiB, which makes "
-          "rows fall into\n"
-          "the same cache sets.\n"
+          "Lengthens the rows of a stage's storage by `elements` when they would be a multiple of 4 KiB, which\n"
+          "makes rows fall into the same cache sets.\n"
           "Rewrite: allocate P[14, 1024]  --elements 16-->  allocate P[14, 1040]",
       .halide = "align_storage",
       .tvm = "storage_align",

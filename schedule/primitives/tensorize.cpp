@@ -77,13 +77,11 @@ const PrimitiveDef& tensorize_primitive() {
   static const PrimitiveDef def{
       .name = "tensorize",
       .doc =
-          "Replaces the innermost two loops of a reduction by an intrinsic that computes the same "
-          "(schedule/intrinsics.h "
-          "gives each\n"
-          "intrinsic's meaning as a compute definition, which the stage must match). Pieces of other extents (tails) "
-          "stay loops.\n"
-          "Rewrite: for j in 16: for k in 4: C[j] += i32(A[k]) * i32(B[j, k])  -->  C[0:16] = dot_accumulate(C[0:16], "
-          "A[0:4] repeated, B[0:16, 0:4])",
+          "Replaces the innermost two loops of a reduction by an intrinsic that computes the same\n"
+          "(schedule/intrinsics.h gives each intrinsic's meaning as a compute definition, which the stage must\n"
+          "match). Pieces of other extents (tails) stay loops.\n"
+          "Rewrite: for j in 16: for k in 4: C[j] += i32(A[k]) * i32(B[j, k])\n"
+          "    -->  C[0:16] = dot_accumulate(C[0:16], A[0:4] repeated, B[0:16, 0:4])",
       .halide = "none (patterns in code generation)",
       .tvm = "tensorize",
       .args = {{"stage", ArgKind::kStage, "the reduction"},

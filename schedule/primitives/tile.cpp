@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedule/primitives/helpers.h"
+#include "schedule/primitives/loop_marks.h"
 #include "schedule/primitives/primitive_list.h"
 
 namespace tensmith {
@@ -48,6 +49,7 @@ void apply(ScheduleState& state, const Step& step) {
   stage.loops.push_back({stage.loops[columns].name + ".v", false, ForKind::kUnrolled});
   stage.loops.push_back({stage.loops[columns].name + ".l", false, ForKind::kVectorized});
   stage.relations.push_back({LoopRelation::Kind::kSplit, columns, vectors, lanes, step.number("lanes"), Tail::kPeel});
+  split_marks(stage, columns, vectors, lanes, step.number("lanes"));
   move_prefetches(stage, columns, vectors);
   std::vector<int> order;
   for (int loop : stage.order)
@@ -79,13 +81,12 @@ const PrimitiveDef& tile_primitive() {
   static const PrimitiveDef def{
       .name = "tile",
       .doc =
-          "The register tile: rows times vectors of accumulators that are values, never memory. All other loops of the "
-          "stage\n"
-          "(the reduction above all) go outside; rows are unrolled, columns become vectors of `lanes`. Use it on a "
-          "stage that is computed\n"
-          "at a consumer's loop inside which rows and columns have small constant extents.\n"
-          "Rewrite: for i in 6: for j in 32: for k: C[i, j] += ...  -->  for k: (unrolled i, j.v) C'[i][j.v] (a "
-          "register) += vector",
+          "The register tile: rows times vectors of accumulators that are values, never memory. All other loops of\n"
+          "the stage (the reduction above all) go outside; rows are unrolled, columns become vectors of `lanes`.\n"
+          "Use it on a stage that is computed at a consumer's loop inside which rows and columns have small\n"
+          "constant extents.\n"
+          "Rewrite: for i in 6: for j in 32: for k: C[i, j] += ...\n"
+          "    -->  for k: (unrolled i, j.v) C'[i][j.v] (a register) += vector",
       .halide = "none (unroll + vectorize + store_in(Register))",
       .tvm = "none (unroll + vectorize + cache_write)",
       .args = {{"stage", ArgKind::kStage, "the stage"},

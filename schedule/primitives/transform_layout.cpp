@@ -56,9 +56,8 @@ const PrimitiveDef& transform_layout_primitive() {
   static const PrimitiveDef def{
       .name = "transform_layout",
       .doc =
-          "Stores a tensor in another order, in blocks, or with a halo. Of an input or output the caller must provide "
-          "that layout\n"
-          "(constants are packed at compile time).\n"
+          "Stores a tensor in another order, in blocks, or with a halo. Of an input or output the caller must\n"
+          "provide that layout (constants are packed at compile time).\n"
           "Rewrite: B[k, j]  --layout 1/16,0,1%16-->  B[j / 16, k, j % 16]",
       .halide = "reorder_storage, fold_storage",
       .tvm = "transform_layout",

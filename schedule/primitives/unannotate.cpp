@@ -42,7 +42,7 @@ const PrimitiveDef& unannotate_primitive() {
   static const PrimitiveDef def{
       .name = "unannotate",
       .doc =
-          "Takes back what annotate, pragma, prefetch (key prefetch:STAGE) or prefetch_next (prefetch_next:STAGE) "
+          "Takes back what annotate, pragma, prefetch (key prefetch:STAGE) or prefetch_next (prefetch_next:STAGE)\n"
           "noted.\n"
           "Rewrite: for i @(key = value)  -->  for i",
       .halide = "none",

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <thread>
 
 #include "runtime/base/config.h"
@@ -239,6 +240,36 @@ TEST(Parallel, RunsOnPoolAndSerially) {
     // An assertion inside ends the function with its code.
     EXPECT_EQ(run_code(parallel_function(), "host", {&x, &y, &who}, {100}, threads ? &context : nullptr), 5);
   }
+}
+
+TEST(Parallel, ChunksOfAMarkedLoopHoldAtLeastAsManyIterations) {
+  // runs[i] counts how often iteration i ran, who[i] says on which thread.
+  const Buffer runs = make_buffer("runs", kInt64, {Expr(40)}), who = make_buffer("who", kInt64, {Expr(40)});
+  const Var i("i"), n("n");
+  const Stmt body = Block::make({Store::make(runs, {i}, load(runs, {i}) + 1),
+                                 Store::make(who, {i}, Call::make_extern(kInt64, "tensmith_thread_index", {}))});
+  for (const int64_t extent : {0, 1, 7, 8, 15, 16, 29, 37})
+    for (const int64_t chunk : {1, 2, 8, 100}) {
+      SCOPED_TRACE(testing::Message() << extent << " iterations, " << chunk << " a chunk");
+      const LoopFunction f{"f",
+                           {runs, who},
+                           {n},
+                           {runs, who},
+                           For::make(i, Expr(3), n, ForKind::kParallel, body, {{"min_chunk", chunk}}),
+                           {}};
+      TestPool pool;
+      const tensmith_context context = pool.context();
+      InterpValue counts = make_interp_value(kInt64, 40), threads = make_interp_value(kInt64, 40);
+      ASSERT_EQ(run_code(f, "host", {&counts, &threads}, {extent}, &context), 0);
+      EXPECT_EQ(pool.regions, chunk > 1 && extent < 2 * chunk ? 0 : 1);
+      std::map<int64_t, int64_t> of_thread;
+      for (int64_t k = 0; k < 40; ++k) {
+        EXPECT_EQ(counts.i[k], k >= 3 && k < 3 + extent ? 1 : 0) << k;
+        if (counts.i[k] > 0) ++of_thread[threads.i[k]];
+      }
+      if (extent < chunk) continue;
+      for (const auto& [thread, count] : of_thread) EXPECT_GE(count, chunk) << "thread " << thread;
+    }
 }
 
 TEST(Parallel, ContextWithoutThreadsRunsSerially) {

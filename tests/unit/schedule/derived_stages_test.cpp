@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "tensor/print.h"
 #include "tests/unit/schedule/check_schedule.h"
 
 namespace tensmith {
@@ -286,6 +287,18 @@ TEST(AxisSeparatorTest, PiecesBeginAtCacheLines) {
   expect_correct(sample_workload("stencils"), {"compute_at stage=P consumer=C at=i0", "rolling_buffer stage=P",
                                                "set_axis_separator stage=P separators=1"});
   expect_correct(sample_workload("softmax_n"), {"set_axis_separator stage=e separators=1", "parallel stage=e loop=i0"});
+}
+
+TEST(SetAxisSeparatorTest, PiecesAreAsLongAsTheTargetsCacheLines) {
+  const Schedule schedule =
+      make_schedule(sample_workload("dense").workload, {"set_axis_separator stage=C separators=1"});
+  for (const auto& [line, columns] : {std::pair{64, "32"}, {128, "32"}, {256, "64"}}) {
+    LowerOptions options;
+    options.pass_limit = 0;
+    options.line_bytes = line;
+    const std::string text = to_string(lower(schedule, options).function);
+    EXPECT_NE(text.find(std::string(", ") + columns + "]"), std::string::npos) << line << "\n" << text;
+  }
 }
 
 // ---- blockize

@@ -236,6 +236,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"unknown-annotation", "dense", kNone, "annotate stage=C loop=i0 key=note. value=4"},
                     Refusal{"unknown-annotation", "dense", kNone, "annotate stage=C key=unroll value=4"},
                     Refusal{"bad-annotation", "dense", kNone, "annotate stage=C loop=i0 key=unroll value=0"},
+                    Refusal{"bad-annotation", "dense", kNone, "pragma stage=C loop=i0 key=min_chunk value=0"},
+                    Refusal{"bad-annotation", "dense", kNone, "annotate stage=C loop=i0 key=piece value=-1"},
                     Refusal{"no-annotation", "dense", kNone, "unannotate stage=C loop=i0 key=unroll"},
                     Refusal{"unknown-loop", "dense", kNone, "annotate stage=C loop=q key=unroll value=4"},
                     Refusal{"bad-points", "dense", kNone, "loop_partition stage=C loop=i0 points=0"},

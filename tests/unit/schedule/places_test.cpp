@@ -129,5 +129,19 @@ TEST(PlacesTest, ParallelIterationsHaveWorkspacesOfTheirOwn) {
   EXPECT_EQ(to_string(simplify(num_elements(kernel.function.buffers.back()))), "456") << "6 iterations, 4 x 19 each";
 }
 
+// The part of P that an iteration needs has one row or none: that there is one is known inside the fused loop alone,
+// which must be taken apart as it was put together.
+TEST(PlacesTest, FusedLoopsOfPartsThatMayBeEmpty) {
+  const Tensor x = placeholder("X", {3, 1, 5}, kFloat32);
+  const Tensor p = compute("P", {3, 1, 5}, [&](const Indices& i) { return x(i) + make_const(kFloat32, 1); });
+  const Tensor c = compute("C", {3, 4, 5}, [&](const Indices& i) {
+    return select(i[1] >= 1 && i[1] < 2, p(i[0], i[1] - 1, i[2]), make_const(kFloat32, 0));
+  });
+  expect_correct(
+      {make_workload("padded_rows", {x}, {c}), {}},
+      {"reorder stage=P loops=i2,i1,i0", "split stage=P loop=i1 factor=5 outer=o inner=i",
+       "fuse stage=C loops=i1,i2 fused=f", "compute_at stage=P consumer=C at=f", "fuse stage=P loops=i2,o,i fused=g"});
+}
+
 }  // namespace
 }  // namespace tensmith

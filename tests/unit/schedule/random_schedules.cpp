@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedule/intrinsics.h"
+#include "schedule/prefetches.h"
 #include "schedule/primitive_def.h"
 
 namespace tensmith {
@@ -31,6 +33,7 @@ class WorkloadMaker {
   explicit WorkloadMaker(Rng& rng) : rng_(rng) {}
 
   SizedWorkload make() {
+    if (rng_.chance(0.08)) return product_of_bytes();
     const int rank = static_cast<int>(rng_.between(1, 3));
     std::vector<int64_t> sizes;
     int64_t count = 1;
@@ -66,6 +69,18 @@ class WorkloadMaker {
   }
 
  private:
+  /// What tensorize takes: sums of four products of bytes, and what follows from them.
+  SizedWorkload product_of_bytes() {
+    const int64_t rows = rng_.between(1, 5), columns = pick(kSizes, rng_);
+    const Tensor a = placeholder("A", {rows, 4}, rng_.chance(0.5) ? kInt8 : kUInt8);
+    const Tensor b = placeholder("B", {columns, 4}, kInt8, rng_.chance(0.5));
+    const Tensor dots = sum("C", {rows, columns}, {4}, [&](const Indices& i, const Indices& k) {
+      return cast(kInt32, a(i[0], k[0])) * cast(kInt32, b(i[1], k[0]));
+    });
+    const Tensor out = compute("D", dots.shape(), [&](const Indices& i) { return dots(i) * 3 + cast(kInt32, i[1]); });
+    return {make_workload("bytes", {a, b}, {rng_.chance(0.5) ? out : dots}), {}};
+  }
+
   std::string name(const char* base) { return base + std::to_string(next_++); }
 
   Expr extent(int64_t size) {
@@ -350,6 +365,23 @@ std::string random_loop(const StageState& stage, Rng& rng) {
   return stage.order.empty() ? "none" : stage.loops[pick(stage.order, rng)].name;
 }
 
+/// A mark or request that stands somewhere, as unannotate names it; nothing when there is none.
+std::optional<Step> random_unannotate(const ScheduleState& state, Rng& rng) {
+  std::vector<Step> all;
+  const auto add = [&](const StageState& stage, const std::string& loop, const std::string& key) {
+    all.push_back({"unannotate", {{"stage", stage.name}, {"loop", loop}, {"key", key}}});
+  };
+  for (const StageState& stage : state.stages) {
+    for (const auto& [key, value] : stage.notes) add(stage, "", key);
+    for (int loop : stage.order) {
+      for (const auto& [key, value] : stage.loops[loop].attrs) add(stage, stage.loops[loop].name, key);
+      for (const Prefetch& p : stage.loops[loop].prefetches) add(stage, stage.loops[loop].name, prefetch_key(p));
+    }
+  }
+  if (all.empty()) return {};
+  return pick(all, rng);
+}
+
 std::string random_layout(const StageState& stage, int64_t output, Rng& rng) {
   const int rank = static_cast<int>(stage.stage->outputs[output]->shape.size());
   std::vector<int> order;
@@ -372,12 +404,29 @@ Step random_step(const ScheduleState& state, Rng& rng) {
                                                   "reorder", "vectorize", "unroll", "fuse",       "parallel"};
   const auto all = all_primitives();
   // Those that fit few states are tried more often than they succeed.
-  static const std::vector<std::string> kSeldom = {
-      "blockize",      "cache_index", "cache_inplace", "decompose_padding",  "pad_einsum",
-      "prefetch_next", "read_at",     "reindex",       "set_axis_separator", "write_at"};
+  static const std::vector<std::string> kSeldom = {"blockize",
+                                                   "cache_index",
+                                                   "cache_inplace",
+                                                   "decompose_padding",
+                                                   "pad_einsum",
+                                                   "prefetch_next",
+                                                   "read_at",
+                                                   "reindex",
+                                                   "set_axis_separator",
+                                                   "write_at",
+                                                   "pipeline",
+                                                   "double_buffer",
+                                                   "reverse_compute_at",
+                                                   "rolling_buffer",
+                                                   "rfactor",
+                                                   "tile",
+                                                   "tensorize",
+                                                   "reverse_compute_inline"};
   const PrimitiveDef& def = *(rng.chance(0.45)  ? find_primitive(pick(kOften, rng))
                               : rng.chance(0.4) ? find_primitive(pick(kSeldom, rng))
                                                 : all[rng.below(all.size())]);
+  if (def.name == "unannotate")
+    if (const std::optional<Step> step = random_unannotate(state, rng)) return *step;
   Step step{def.name, {}};
   const StageState* stage = &pick(state.stages, rng);
   for (int k = 0; k < 8 && stage->stage->stage_kind == StageKind::kPlaceholder; ++k) stage = &pick(state.stages, rng);
@@ -465,8 +514,9 @@ Step random_step(const ScheduleState& state, Rng& rng) {
         if (name == "spread")
           value = stage->attach == AttachKind::kAt ? random_loop(*state.find(stage->attach_stage), rng)
                                                    : std::string("none");
+        else if (!spec.allowed.empty()) value = pick(spec.allowed, rng);
         else if (name == "key") value = std::string(rng.chance(0.5) ? "note.x" : "unroll");
-        else if (!spec.allowed.empty()) value = spec.allowed[rng.below(spec.allowed.size())];
+        else if (name == "intrinsic") value = pick(tensor_intrinsics(), rng).name;
         else value = random_layout(*stage, 0, rng);
         break;
     }
@@ -475,8 +525,38 @@ Step random_step(const ScheduleState& state, Rng& rng) {
   return step;
 }
 
+/// Steps in a row that random ones hardly come upon: register tiles where a consumer's vectors want them, intrinsics
+/// where a stage computes what they do.
+static std::vector<Step> random_recipe(const ScheduleState& state, Rng& rng) {
+  for (const StageState& s : state.stages)
+    for (const TensorIntrinsic& intrinsic : tensor_intrinsics())
+      if (s.order.size() >= 2 && match_intrinsic(intrinsic, *s.stage).ok())
+        return {
+            {"tensorize",
+             {{"stage", s.name}, {"loop", s.loops[s.order[s.order.size() - 2]].name}, {"intrinsic", intrinsic.name}}}};
+  const StageState& stage = pick(state.stages, rng);
+  if (stage.stage->stage_kind != StageKind::kCompute || stage.attach == AttachKind::kInlined || stage.order.empty())
+    return {};
+  const std::vector<int> users = state.consumers_of(static_cast<int>(&stage - state.stages.data()));
+  if (users.empty() || stage.axis_loops.empty()) return {};
+  const StageState& consumer = state.stages[pick(users, rng)];
+  if (consumer.order.empty()) return {};
+  const std::string last = consumer.loops[consumer.order.back()].name, outer = last + ".t", inner = last + ".u";
+  const int64_t lanes = rng.chance(0.5) ? 4 : 8;
+  return {{"split", {{"stage", consumer.name}, {"loop", last}, {"factor", lanes}, {"outer", outer}, {"inner", inner}}},
+          {"vectorize", {{"stage", consumer.name}, {"loop", inner}}},
+          {"compute_at", {{"stage", stage.name}, {"consumer", consumer.name}, {"at", outer}}},
+          {"tile",
+           {{"stage", stage.name},
+            {"rows", std::vector<std::string>{}},
+            {"columns", stage.loops[stage.axis_loops.back()].name},
+            {"lanes", lanes}}}};
+}
+
 Schedule random_schedule(const Workload& workload, int count, Rng& rng) {
   Schedule schedule(workload);
+  if (rng.chance(0.2))
+    for (const Step& step : random_recipe(schedule.state(), rng)) (void)schedule.try_apply(step).ok();
   for (int tries = 0; tries < 4 * count && static_cast<int>(schedule.steps().size()) < count; ++tries)
     (void)schedule.try_apply(random_step(schedule.state(), rng)).ok();
   return schedule;

@@ -35,6 +35,21 @@ TEST(TensorizeTest, DotOfBytes) {
     }
 }
 
+TEST(TensorizeTest, StartsFromZeroWhereNothingIsReducedOutside) {
+  for (const int64_t columns : {3, 8, 70}) {
+    const Tensor a = placeholder("A", {2, 4}, kUInt8), b = placeholder("B", {columns, 4}, kInt8);
+    const Tensor c = sum("C", {2, columns}, {4}, [&](const Indices& i, const Indices& k) {
+      return cast(kInt32, a(i[0], k[0])) * cast(kInt32, b(i[1], k[0]));
+    });
+    const SizedWorkload bytes{make_workload("bytes", {a, b}, {c}), {}};
+    const std::string tensorize = "tensorize stage=C loop=ji intrinsic=dot_u8s8_i32";
+    expect_correct(bytes, {"split stage=C loop=i1 factor=8 outer=jo inner=ji", tensorize});
+    // Where the start values were to be stored inside, too.
+    expect_correct(
+        bytes, {"split stage=C loop=i1 factor=8 outer=jo inner=ji", "decompose_reduction stage=C loop=r0", tensorize});
+  }
+}
+
 TEST(TensorizeTest, PackedWeightsAreOneVector) {
   const Schedule schedule =
       make_schedule(sample_workload("int8_dot").workload, steps(8, "1/8,0/4,1%8,0%4", "dot_u8s8_i32"));
@@ -54,6 +69,26 @@ TEST(TensorizeTest, InARegisterTile) {
        "reorder stage=acc loops=ko,i0,i1.v,i1.l,ki", "tensorize stage=acc loop=i1.l intrinsic=dot_u8s8_i32",
        "unroll stage=C loop=ii", "split stage=C loop=ji factor=8 outer=jv inner=jl", "unroll stage=C loop=jv",
        "vectorize stage=C loop=jl"});
+}
+
+TEST(TensorizeTest, KeepsOtherStagesOutside) {
+  const SizedWorkload bytes = sample_workload("int8_dot");
+  std::vector<std::string> list = steps(8, "1/8,0/4,1%8,0%4", "dot_u8s8_i32");
+  for (const char* loop : {"ji", "ki"}) {
+    // One way round and the other.
+    Schedule schedule = make_schedule(bytes.workload, list);
+    const Result<void> inside =
+        schedule.try_apply(parse_step(std::string("read_at stage=C loop=") + loop + " producer=A name=Ac").value());
+    ASSERT_FALSE(inside.ok());
+    EXPECT_EQ(inside.failure().id, "attach-illegal");
+    std::vector<std::string> before(list.begin(), list.end() - 1);
+    before.push_back(std::string("read_at stage=C loop=") + loop + " producer=A name=Ac");
+    schedule = make_schedule(bytes.workload, before);
+    const Result<void> around = schedule.try_apply(parse_step(list.back()).value());
+    ASSERT_FALSE(around.ok());
+  }
+  list.push_back("read_at stage=C loop=ko producer=A name=Ac");
+  expect_correct(bytes, list);
 }
 
 TEST(TensorizeTest, RefusesWhatDoesNotMatch) {

@@ -128,5 +128,34 @@ TEST(PipelineTest, ParallelLoopsOutside) {
                   "compute_at stage=Bc consumer=C at=ko", "double_buffer stage=Bc"});
 }
 
+// Where the index of what is read is computed by a stage, which part of it an iteration needs is not known before.
+TEST(PipelineTest, WhatIsReadAtComputedIndicesIsCopiedWhole) {
+  const Tensor x = placeholder("X", {33}, kFloat32);
+  const Tensor y =
+      compute("Y", {36}, [&](const Indices& i) { return select(i[0] >= 1 && i[0] < 34, x(i[0] - 1), f32(0)); });
+  const SizedWorkload padded{make_workload("padded", {x}, {y}), {}};
+  for (const int slots : {2, 7})
+    expect_correct(padded,
+                   {"read_at stage=Y loop=i0 producer=X name=Xc", "cache_index stage=Y producer=Xc dim=0 name=I",
+                    "pipeline stage=Xc slots=" + std::to_string(slots)});
+}
+
+// Q runs ahead and computes R, which reads P: P of the iteration at hand is not what it needs.
+TEST(PipelineTest, RefusesToRunAheadOfWhatStagesInsideRead) {
+  const Tensor x = placeholder("X", {33}, kFloat32);
+  const Tensor p = compute("P", {33}, [&](const Indices& i) { return x(i[0]) * f32(0.5); });
+  const Tensor r = compute("R", {33}, [&](const Indices& i) { return p(Expr(32) - i[0]); });
+  const Tensor q = compute("Q", {33}, [&](const Indices& i) { return r(i[0]) + f32(1); });
+  const Tensor c = compute("C", {33}, [&](const Indices& i) { return q(i[0]) - p(i[0]); });
+  Schedule schedule(make_workload("ahead", {x}, {c}));
+  for (const char* step :
+       {"compute_at stage=Q consumer=C at=i0", "double_buffer stage=Q", "compute_at stage=R consumer=Q at=i0"})
+    schedule.apply(parse_step(step).value());
+  const Result<void> refused = schedule.try_apply(parse_step("compute_at stage=P consumer=C at=i0").value());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.failure().id, "window-illegal");
+  EXPECT_NE(refused.failure().message.find("runs ahead of stage P"), std::string::npos) << refused.failure().message;
+}
+
 }  // namespace
 }  // namespace tensmith
