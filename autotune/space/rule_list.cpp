@@ -151,6 +151,17 @@ class Tile : public CachedReduction {
   }
 };
 
+/// Whether the results along the storage are enough for half a vector, and are all made of as many values by `body`:
+/// lanes of which some pass over a step are loaded one by one.
+bool results_fill_lanes(const ScheduleDraft& draft, const std::string& stage, const StageNode& body) {
+  const StageState& s = draft.stage(stage);
+  const std::vector<int> order = draft.storage_order(s);
+  int64_t width = 0;
+  if (order.empty() || !as_const_int(s.stage->axes[order.back()].extent, &width)) return false;
+  if (body.where.get() && uses_var(body.where, body.axes[order.back()].var)) return false;
+  return 2 * width >= draft.lanes_for(s.stage->outputs[0]->dtype);
+}
+
 class RowLanes : public CachedReduction {
  public:
   const char* name() const override { return "row-lanes"; }
@@ -159,7 +170,14 @@ class RowLanes : public CachedReduction {
  protected:
   std::optional<double> suits(const ScheduleDraft& draft, const std::string& root,
                               const std::string& inner) const override {
-    return rows_suit(draft, root, {inner}) ? std::optional<double>(1.5) : std::nullopt;
+    if (!rows_suit(draft, root, {inner})) return {};
+    // A reduction of a few steps fills few lanes, and adding them up costs as much again: results fill them better.
+    const StageNode& body = *draft.stage(root).stage;
+    const int lanes = draft.lanes_for(body.outputs[0]->dtype);
+    int64_t longest = 1;
+    for (const Axis& axis : draft.stage(inner).stage->reduce_axes)
+      longest = std::max(longest, ScheduleDraft::size_of(axis.extent));
+    return 2 * longest < lanes && results_fill_lanes(draft, root, *draft.stage(inner).stage) ? 6 : 1.5;
   }
   void schedule(ScheduleDraft& draft, const std::string& root, const std::string& inner) const override {
     TS_CHECK(schedule_rows(draft, root, {inner})) << root << ": rows that suited do not";
@@ -250,7 +268,8 @@ class PlainLoops : public SpaceRule {
     const int lanes = draft.lanes_for(s.stage->outputs[0]->dtype);
     int64_t known = 0;
     const bool is_known = as_const_int(s.stage->axes[order.back()].extent, &known);
-    if (width > 1 && (is_known || width > lanes) && draft.decide_yes(site.root, "results_in_lanes", false, 1.1)) {
+    if (width > 1 && (is_known || width > lanes) &&
+        draft.decide_yes(site.root, "results_in_lanes", results_fill_lanes(draft, site.root, *s.stage), 1.1)) {
       std::string lane = loops.back();
       loops.pop_back();
       if (width > lanes) {

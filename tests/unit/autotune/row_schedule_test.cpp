@@ -52,6 +52,32 @@ TEST_P(RowSchedule, ShortRowsGoTogetherInVectors) {
   EXPECT_NE(why.find("row reduction in 1 x "), std::string::npos) << why;
 }
 
+// Partial sums of a few steps would leave most lanes empty.
+TEST_P(RowSchedule, ShortReductionsHaveTheirResultsInLanes) {
+  ScheduleRequest request;
+  request.target = Target::parse(GetParam()).value();
+  const auto sums = [](int64_t rows, int64_t steps, bool padded) {
+    const Tensor x = placeholder("X", {rows, steps}, kFloat32);
+    const auto value = [&](const Indices& i, const Indices& r) { return x(i[0], r[0]); };
+    const Tensor y = padded ? reduce("Y", {rows}, {steps}, sum_reducer(kFloat32), value,
+                                     [](const Indices& i, const Indices& r) { return i[0] + r[0] >= 1; })
+                            : sum("Y", {rows}, {steps}, value);
+    return make_workload("sums", {x}, {y});
+  };
+  const auto in_partials = [&](const Workload& workload) {
+    const Schedule schedule = default_schedule(workload, request);
+    EXPECT_FALSE(difference(schedule, {}).has_value());
+    const std::string steps = schedule.to_string();
+    EXPECT_NE(steps.find("vectorize"), std::string::npos) << steps;
+    return steps.find("rfactor") != std::string::npos;
+  };
+  const int lanes = request.target.vector_bits / 32;
+  EXPECT_EQ(in_partials(sums(100, 3, false)), 2 * 3 >= lanes);
+  EXPECT_TRUE(in_partials(sums(100, 40, false)));
+  // Where some lanes pass over a step, they are loaded one by one.
+  EXPECT_TRUE(in_partials(sums(100, 3, true)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RowSchedule, testing::Values("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"),
                          [](const auto& info) {
                            std::string name = info.param;
