@@ -29,6 +29,7 @@ class Tiler {
         block_(std::min<int64_t>(int64_t{plan.tile.vectors} * lanes_, (plan.columns + lanes_ - 1) / lanes_ * lanes_)) {}
 
   void run() {
+    turn_wholes();
     order_reduction();
     cut_reader();
     order_reader();
@@ -256,8 +257,26 @@ class Tiler {
     for (const std::string& constant : plan_.constants) pack_constant(draft_, constant, reduction_, plan_, block_);
   }
 
-  /// The vector dimension of a copy goes innermost.
+  /// Copies of whole operands with the vector dimension innermost, made before.
+  void turn_wholes() {
+    std::vector<std::string> sources = plan_.to_turn;
+    std::sort(sources.begin(), sources.end());
+    sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+    for (const std::string& source : sources) {
+      const std::string copy = draft_.fresh(source + "_turned");
+      schedule_.cache_read(source, reduction_, copy);
+      lay_out(copy);
+      schedule_elementwise(draft_, copy);
+    }
+  }
+
   void turn(const std::string& copy) {
+    lay_out(copy);
+    schedule_.compute_at(copy, reader_, parallel_loop_);
+  }
+
+  /// The vector dimension of a copy goes innermost.
+  void lay_out(const std::string& copy) {
     const Stage turned = draft_.effective(reduction_);
     for (const TensorAccess& access : accesses_of(schedule_.state(), *turned)) {
       if (schedule_.state().stages[access.producer].name != copy) continue;
@@ -271,7 +290,6 @@ class Tiler {
       schedule_.transform_layout(copy, layout + std::to_string(last_dim));
       break;
     }
-    schedule_.compute_at(copy, reader_, parallel_loop_);
   }
 
   /// Short reductions are unrolled whole; of others the loops that conditions on rows depend on, where few steps lie

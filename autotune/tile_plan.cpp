@@ -75,6 +75,26 @@ std::optional<ReducePiece> choose_piece(const ScheduleState& state, const StageN
   return {};
 }
 
+/// Only what the reduction reads itself can be copied for it, not what an inlined stage hands through.
+bool reads_directly(const StageState& reduction, const Buffer& buffer) {
+  const std::vector<Buffer> direct = read_buffers(*reduction.stage);
+  return std::any_of(direct.begin(), direct.end(), [&](const Buffer& b) { return b.same_as(buffer); });
+}
+
+/// Whether each step along the vector axis is one step along a dimension on which the reduction stays (a channel, no
+/// place in a window): then a copy with that dimension innermost is contiguous.
+bool moves_alone(const StageNode& body, const TensorAccess& access, int vector_dim) {
+  return std::all_of(access.indices.begin(), access.indices.end(), [&](const Expr& index) {
+    return !uses_var(index, body.axes[vector_dim].var) || values_of(index, body, vector_dim, 2) == 2;
+  });
+}
+
+/// Whether each of so many elements is read for several of the results, so that turning them all first is worth it.
+bool is_read_often(int64_t points, int64_t steps, int64_t elements) {
+  constexpr int64_t kOften = 2;
+  return points * steps >= kOften * elements;
+}
+
 bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const std::string& reduction_name,
                TilePlan* plan) {
   const ScheduleState& state = draft.schedule.state();
@@ -116,6 +136,8 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   }
 
   const Var v = body->axes[plan->vector_dim].var;
+  int64_t points = 1;
+  for (const Axis& axis : body->axes) points *= ScheduleDraft::size_of(axis.extent);
   TileProblem& problem = plan->problem;
   problem.rows = plan->rows;
   problem.columns = plan->columns;
@@ -132,10 +154,14 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     if (by_vector && by_row) {
       problem.element_loads += 1;
       int64_t element_bytes = access.buffer->dtype.bytes();
-      if (!v_stride || *v_stride != 1)
-        return false;  // neither packing nor copying would help: each element is used once
       look_at_window(*body, access, v, plan);
       for (const Expr& extent : access.buffer->shape) element_bytes *= ScheduleDraft::size_of(extent);
+      if (!v_stride || *v_stride != 1) {
+        if (!v_stride || !is_read_often(points, plan->steps, element_bytes / access.buffer->dtype.bytes()))
+          return false;
+        if (!moves_alone(*body, access, plan->vector_dim) || !reads_directly(reduction, access.buffer)) return false;
+        plan->to_turn.push_back(source.name);
+      }
       plan->element_operand_bytes += element_bytes;
       continue;
     }
@@ -158,10 +184,7 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       else if (!v_stride || *v_stride != 1) return false;
     } else if (!v_stride || *v_stride != 1) {
       if (plan->rows < 4 || !v_stride) return false;
-      // Only what the reduction reads itself can be copied for it, not what an inlined stage hands through.
-      const std::vector<Buffer> direct = read_buffers(*reduction.stage);
-      if (std::none_of(direct.begin(), direct.end(), [&](const Buffer& b) { return b.same_as(access.buffer); }))
-        return false;
+      if (!reads_directly(reduction, access.buffer)) return false;
       plan->to_copy.push_back(source.name);
     }
   }

@@ -29,6 +29,7 @@ struct TilePlan {
   RegisterTile tile;
   std::vector<std::string> constants;  ///< inputs to pack, indexed by the vector axis
   std::vector<std::string> to_copy;    ///< other operands that lie across the vector axis
+  std::vector<std::string> to_turn;    ///< those of them that rows and vectors both index: turned as a whole before
   /// Of whole operands that only vectors, only rows, or both index.
   int64_t vector_operand_bytes = 0, row_operand_bytes = 0, element_operand_bytes = 0;
   int64_t constant_bytes = 0;  ///< of vector_operand_bytes, what is constant

@@ -66,6 +66,7 @@ class Fuser {
         if (bytes < static_cast<double>(from_bytes)) why = "the result stays in a near cache";
         else if (uses.size() != 1 || uses[0].node != id || graph_.node(input.node).types.size() != 1)
           why = "others read it too";
+        else if (reads_windows(product, graph_.node(product).inputs[0])) why = "it takes no longer than copying it";
         else if (members(product).size() + members(reader).size() > kMaxGroupNodes) why = "the kernel is large enough";
         else if (!rows_fit(graph_.type(input), bytes, static_cast<double>(from_bytes)))
           why = "some rows of it are too large for a near cache";

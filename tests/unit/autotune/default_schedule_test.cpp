@@ -226,6 +226,28 @@ TEST_P(DefaultSchedule, OneOutputChannel) {
   }
 }
 
+// Row-major images in, channels-last ones out: turned as a whole before the taps, which then run in vectors of
+// channels.
+TEST_P(DefaultSchedule, DepthwiseTapsOverRowMajorImages) {
+  ScheduleRequest request;
+  request.target = target_of(GetParam().target);
+  request.threads = GetParam().threads;
+  request.output_layouts = {Layout::permuted({0, 2, 3, 1})};
+  for (const ConvShape& shape : {ConvShape{1, 32, 12, 9, 32, 3, 1, 1}, ConvShape{2, 19, 7, 8, 19, 3, 2, 1},
+                                 ConvShape{1, 17, 6, 11, 17, 5, 1, 2}}) {
+    std::string why;
+    const Schedule schedule = default_schedule(depthwise_workload(shape), request, &why);
+    EXPECT_NE(why.find("_turned"), std::string::npos) << why;
+    EXPECT_NE(why.find("tile "), std::string::npos) << why;
+    const std::optional<std::string> wrong = difference(schedule, {});
+    EXPECT_FALSE(wrong.has_value()) << wrong.value_or("") << "\n" << schedule.to_string();
+  }
+  // Nothing is read twice: turning would cost as much as the work.
+  std::string why;
+  (void)default_schedule(depthwise_workload(ConvShape{1, 32, 12, 8, 32, 2, 2, 0}), request, &why);
+  EXPECT_EQ(why.find("_turned"), std::string::npos) << why;
+}
+
 // A row of 75 KB between the stages of a softmax lies on the stack of the thread.
 TEST(DefaultSchedule, LongRowsOnTheStack) {
   ScheduleRequest request;

@@ -277,6 +277,19 @@ TEST(Fuse, LargeProductsJoinTheWindowsThatReadThem) {
   EXPECT_EQ(sizes({.join_windows_from = bytes + 1}), (std::vector<size_t>{2, 1, 1}));
 }
 
+TEST(Fuse, WindowsDoNotJoinWindows) {
+  const Graph graph = parsed(R"(graph "" {
+  %x: f32[1, 24, 32, 32] = input
+  %w: f32[24, 1, 3, 3] = input
+  %d: f32[1, 24, 32, 32] = Conv(%x, %w) {group = 24, pads = [1, 1, 1, 1]}
+  %p: f32[1, 24, 32, 32] = Conv(%d, %w) {group = 24, pads = [1, 1, 1, 1]}
+  return %p as "p"
+})");
+  std::string why;
+  EXPECT_EQ(fuse(graph, {.join_windows_from = 4096}, &why).size(), 2u);
+  EXPECT_NE(why.find("no longer than copying"), std::string::npos) << why;
+}
+
 TEST(Fuse, FreeNodesAreInNoGroupButKeepTheOrder) {
   const Graph graph = parsed(kAttention);
   const PlacementPlan plan = place_values(graph, {});
