@@ -44,7 +44,7 @@ std::map<std::string, double> iterations_of(const StageState& s) {
 double stored_elements(const Schedule& schedule, const std::string& stage) {
   double most = 0;
   try {
-    visit(build_loop_nests(schedule.state()).body, [&](const Stmt& s) {
+    visit(build_loop_nests(schedule.state(), LowerOptions().line_bytes).body, [&](const Stmt& s) {
       const auto* a = s.as<Allocate>();
       if (!a || a->buffer->name != stage) return true;
       double elements = 1;
