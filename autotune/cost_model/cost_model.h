@@ -23,8 +23,8 @@ class CostModel {
   virtual ~CostModel() = default;
   /// A word: "analytic", "xgboost", "random" or "blend".
   virtual const char* name() const = 0;
-  /// Learns from all samples anew; what was learned before is forgotten. Few samples, equal times or a single task are
-  /// no error. The same samples in the same order give the same model.
+  /// Learns from all samples anew; what was learned before is forgotten, but for what came from a file. Few samples,
+  /// equal times or a single task are no error. The same samples in the same order give the same model.
   virtual void fit(std::span<const CostSample> samples) = 0;
   /// A score for each program: higher is faster.
   /// Units: log2 of speed, up to a constant for each task: a candidate whose score is 1 above another one's of the same

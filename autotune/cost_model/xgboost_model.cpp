@@ -20,8 +20,15 @@ constexpr size_t kLeastSamples = 8;
 constexpr size_t kPairsPerSample = 24;
 /// Units: log2; how slow a candidate is beyond that matters to nobody, but would take most of the trees.
 constexpr double kSlowest = 5;
-/// Of the logistic loss: a score that is right by 0.3 (a fifth of the time) is nearly right enough.
-constexpr double kPairSteepness = 3;
+/// Of the logistic loss: a score that is right by 0.15 (a tenth of the time) is nearly right enough.
+constexpr double kPairSteepness = 6;
+/// Trees of each round, whose mean counts: each sees other columns and samples.
+constexpr int kTreesARound = 4;
+/// A loaded model with so many rounds gets half as many new ones, so that one that is handed on and on stays small.
+constexpr double kManyRounds = 480;
+/// Of new rounds on top of a loaded model: few samples are not to talk it out of what it knows.
+constexpr double kSamplesARound = 2;
+constexpr int kLeastRounds = 10;
 
 void check_xgboost(int code) {
   if (code != 0) throw InternalError(std::string("xgboost: ") + XGBGetLastError());
@@ -101,6 +108,11 @@ class XgboostCostModel::Booster {
     check_xgboost(XGBoosterSaveModelToBuffer(handle_, R"({"format": "json"})", &size, &bytes));
     return {bytes, size};
   }
+  int rounds() const {
+    int count = 0;
+    check_xgboost(XGBoosterBoostedRounds(handle_, &count));
+    return count;
+  }
   bool load(const std::string& text) { return XGBoosterLoadModelFromBuffer(handle_, text.data(), text.size()) == 0; }
 
  private:
@@ -114,6 +126,7 @@ XgboostCostModel& XgboostCostModel::operator=(XgboostCostModel&&) noexcept = def
 
 void XgboostCostModel::fit(std::span<const CostSample> samples) {
   booster_.reset();
+  if (!loaded_.empty()) booster_ = booster_of(loaded_);
   std::vector<KernelFeatures> programs;
   std::vector<double> target;  // log2 of the speed against the task's best
   std::map<std::string, std::vector<int>> tasks;
@@ -158,6 +171,7 @@ void XgboostCostModel::fit(std::span<const CostSample> samples) {
       {"objective", "reg:squarederror"},
       {"base_score", "0"},
       {"tree_method", "hist"},
+      {"num_parallel_tree", std::to_string(kTreesARound)},
       {"max_bin", "64"},
       {"max_depth", std::to_string(options_.depth)},
       {"eta", std::to_string(options_.eta)},
@@ -165,10 +179,19 @@ void XgboostCostModel::fit(std::span<const CostSample> samples) {
       {"lambda", std::to_string(options_.lambda)},
       {"subsample", std::to_string(options_.subsample)},
       {"colsample_bytree", std::to_string(options_.columns)},
-      {"seed", std::to_string(options_.seed % 1000000007)}};
+      {"seed", std::to_string(options_.seed % 1000000007)},
+      {"seed_per_iteration", "true"}};  // else a loaded one draws on from wherever the library's generator is
+  int rounds = options_.rounds;
+  if (!loaded_.empty()) {
+    TS_CHECK(booster->load(loaded_)) << "xgboost: " << XGBGetLastError();
+    booster->set("verbosity", "0");
+    booster->set("nthread", "1");
+    rounds = std::min(rounds, std::max(kLeastRounds, static_cast<int>(programs.size() / kSamplesARound)));
+    rounds = static_cast<int>(std::ceil(rounds * kManyRounds / (kManyRounds + booster->rounds())));
+  }
   for (const auto& [key, value] : parameters) booster->set(key, value);
   std::vector<float> gradient(programs.size()), hessian(programs.size());
-  for (int round = 0; round < options_.rounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     std::vector<double> scores = start;
     booster->add(data, scores);
     std::fill(gradient.begin(), gradient.end(), 0.0F);
@@ -186,8 +209,13 @@ void XgboostCostModel::fit(std::span<const CostSample> samples) {
     booster->boost(data, gradient, hessian);
   }
   // A booster of its own: the one that trained keeps the data's predictions.
-  booster_ = std::make_unique<Booster>(nullptr);
-  TS_CHECK(booster_->load(booster->save())) << "xgboost: " << XGBGetLastError();
+  booster_ = booster_of(booster->save());
+}
+
+std::unique_ptr<XgboostCostModel::Booster> XgboostCostModel::booster_of(const std::string& trees) {
+  auto booster = std::make_unique<Booster>(nullptr);
+  TS_CHECK(booster->load(trees)) << "xgboost: " << XGBGetLastError();
+  return booster;
 }
 
 std::vector<double> XgboostCostModel::predict(std::span<const KernelFeatures> programs) const {
@@ -219,6 +247,7 @@ Result<XgboostCostModel> XgboostCostModel::parse(const std::string& text) {
   if (trees.empty()) return model;
   model.booster_ = std::make_unique<Booster>(nullptr);
   if (!model.booster_->load(trees)) return damaged(XGBGetLastError());
+  model.loaded_ = trees;
   return model;
 }
 
