@@ -266,6 +266,9 @@ int run(int argc, char** argv) {
   with_model(tune);
   tune->add_option("--op", o.op, "a single operator instead of a model: matmul:512x512x512:f32 and the like");
   tune->add_option("-o,--output", o.output, "file of records, made or gone on with");
+  tune->add_option("--records", o.records,
+                   "records of other models, to start from: they teach the cost model and give first candidates "
+                   "(repeatable)");
   tune->add_option("--trials", o.trials, "candidates to measure at most, of all tasks together")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   tune->add_option("--timeout", o.timeout, "time to spend: 90s, 10m, 1h (default: 5m without --trials)");

@@ -6,15 +6,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
-#include <map>
-#include <set>
+#include <utility>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
 #include "apps/cli/tune_progress.h"
 #include "apps/cli/tune_whole.h"
+#include "apps/driver/known_records.h"
 #include "apps/driver/op_graph.h"
 #include "apps/driver/trials.h"
 #include "apps/driver/tuned.h"
@@ -22,7 +21,6 @@
 #include "autotune/measure/work_timer.h"
 #include "autotune/search/model_scorer.h"
 #include "runtime/base/format.h"
-#include "tensor/parse.h"
 
 namespace tensmith::cli {
 
@@ -83,11 +81,10 @@ void list_tasks(const std::vector<TuningTask>& tasks, bool spaces) {
   }
 }
 
-/// What orders candidates before they are measured: a model by name or file, told of what the file of records holds of
-/// this machine and other tasks. Those of the tasks at hand it learns as the search comes by them, so that a run that
-/// goes on sees them in the same order as one that was never broken.
-std::unique_ptr<ModelScorer> make_scorer(const Options& options, const std::vector<TuningTask>& tasks, uint64_t seed,
-                                         const SessionMeasurer& measurer) {
+/// What orders candidates before they are measured: a model by name or file, told of what files of records hold of this
+/// machine and other tasks. Those of the tasks at hand it learns as the search comes by them, so that a run that goes
+/// on sees them in the same order as one that was never broken.
+std::unique_ptr<ModelScorer> make_scorer(const Options& options, uint64_t seed, std::vector<CostSample> samples) {
   static constexpr const char* kNames[] = {"xgb", "analytic", "random"};
   const bool is_name =
       std::any_of(std::begin(kNames), std::end(kNames), [&](const char* name) { return options.cost_model == name; });
@@ -95,27 +92,6 @@ std::unique_ptr<ModelScorer> make_scorer(const Options& options, const std::vect
       take(is_name ? make_cost_model(options.cost_model == "xgb" ? "blend" : options.cost_model, seed)
                    : load_cost_model(options.cost_model));
   auto scorer = std::make_unique<ModelScorer>(std::move(model));
-  if (!std::filesystem::exists(options.output)) return scorer;
-  std::set<RecordKey> own;
-  for (const TuningTask& task : tasks) own.insert(record_key(task));
-  // Runs have scales of their own: times of a task are put on that of its first one.
-  std::map<RecordKey, double> default_us;
-  std::vector<CostSample> samples;
-  for (const TuningRecord& record : take(read_records(options.output)).records) {
-    if (!record.ok() || record.standing != RecordStanding::kTrial || own.count(record.key)) continue;
-    if (!(record.default_us > 0)) continue;
-    const Result<Target> target = Target::parse(record.origin.target);
-    const Result<Workload> workload = parse_workload(record.key.workload);
-    if (!target || !workload || !origin_difference(record.origin, measurer.origin(*target)).empty()) continue;
-    const Result<Schedule> schedule = replay(*workload, {record.key.workload, record.steps});
-    if (!schedule) continue;
-    ScheduleRequest request;
-    request.target = *target;
-    request.threads = record.key.threads;
-    const double scale = default_us.try_emplace(record.key, record.default_us).first->second / record.default_us;
-    if (Result<CostSample> sample = cost_sample(*schedule, request, record.time_us() * scale))
-      samples.push_back(std::move(sample).value());
-  }
   scorer->prime(std::move(samples));
   return scorer;
 }
@@ -136,7 +112,10 @@ SessionOptions session_options(const Options& options) {
 
 }  // namespace
 
-int tune(const Options& options) {
+int tune(const Options& given) {
+  // Records to start from are none to compile with: gains are measured against the default.
+  Options options = given;
+  const std::vector<std::string> start_from = std::exchange(options.records, {});
   TS_USER_CHECK(options.op.empty() != options.model.empty(), "bad-usage")
       << "command line: expected a model or --op, got " << (options.op.empty() ? "neither" : "both");
   TunerOptions tuner;
@@ -183,7 +162,13 @@ int tune(const Options& options) {
                  "again as the search comes by them\n";
   if (store.foreign() > 0)
     std::cerr << "note: " << store.foreign() << " records are of other tasks, machines or versions\n";
-  const std::unique_ptr<ModelScorer> scorer = make_scorer(options, tasks, tuner.seed, measurer);
+  KnownRecords known = take(
+      known_records(options.output, start_from, tasks, [&](const Target& target) { return measurer.origin(target); }));
+  if (!known.samples.empty())
+    std::cerr << "note: " << known.samples.size() << " records of other tasks teach the cost model, "
+              << known.good.size() << " give first candidates\n";
+  const std::unique_ptr<ModelScorer> scorer = make_scorer(options, tuner.seed, std::move(known.samples));
+  tuner.known_good = std::move(known.good);
   tuner.scorer = scorer.get();
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
@@ -209,6 +194,7 @@ int tune(const Options& options) {
   for (const auto& [kind, count] : progress.failures()) std::cout << "failed: " << kind << " " << count << "\n";
   std::printf("cost model %s: ordered %.1f %% of pairs rightly before it had seen them, %zu samples\n",
               scorer->model().name(), 100 * scorer->pairwise_accuracy(), scorer->samples());
+  if (const std::string note = scorer->note(); !note.empty()) std::printf("note: %s\n", note.c_str());
   std::fflush(stdout);
   scorer->finish();
   if (!options.save_cost_model.empty()) take(save_cost_model(scorer->model(), options.save_cost_model));

@@ -103,22 +103,27 @@ void limit_address_space(int64_t mib) {
 
 }  // namespace
 
-std::vector<std::optional<KernelFeatures>> guarded_features(size_t count,
-                                                            const std::function<KernelFeatures(size_t)>& features,
-                                                            const FeatureLimits& limits) {
+Result<std::vector<std::optional<KernelFeatures>>> guarded_features(
+    size_t count, const std::function<KernelFeatures(size_t)>& features, const FeatureLimits& limits) {
   std::vector<std::optional<KernelFeatures>> rows(count);
   const pid_t self = getpid();
+  const auto refused = [](const char* what) {
+    return Failure{"worker-start", std::string("features of candidates: expected a copy of this process, got none: ") +
+                                       what + ": " + std::strerror(errno) + "; allow more processes, files or memory"};
+  };
   // A copy that ends early takes one candidate with it; the next copy goes on behind that.
   for (size_t next = 0; next < count;) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return rows;
+    if (pipe2(ends, O_CLOEXEC) != 0) return refused("pipe");
     const pid_t child = fork();
     if (child == 0) serve(ends[1], next, count, features, limits, self);
-    close(ends[1]);
     if (child < 0) {
+      Failure failure = refused("fork");
       close(ends[0]);
-      return rows;
+      close(ends[1]);
+      return failure;
     }
+    close(ends[1]);
     while (next < count) {
       const auto end =
           Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.seconds));

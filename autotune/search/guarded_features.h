@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autotune/cost_model/features.h"
+#include "runtime/base/result.h"
 
 namespace tensmith {
 
@@ -20,8 +21,8 @@ struct FeatureLimits {
 /// crashes costs nothing but itself: null for these and for those that throw Error. Cost: some milliseconds in all,
 /// beside the features.
 /// Threads: other threads may go on meanwhile; `features` must not wait for any of them.
-std::vector<std::optional<KernelFeatures>> guarded_features(size_t count,
-                                                            const std::function<KernelFeatures(size_t)>& features,
-                                                            const FeatureLimits& limits = {});
+/// Errors: worker-start when the system gives no process.
+Result<std::vector<std::optional<KernelFeatures>>> guarded_features(
+    size_t count, const std::function<KernelFeatures(size_t)>& features, const FeatureLimits& limits = {});
 
 }  // namespace tensmith

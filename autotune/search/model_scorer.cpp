@@ -43,8 +43,15 @@ Result<CostSample> cost_sample(const Schedule& schedule, const ScheduleRequest& 
 
 std::vector<double> ModelScorer::score(const Space& space, std::span<const Candidate* const> candidates,
                                        std::span<const Decisions* const> learned) {
-  std::vector<std::optional<KernelFeatures>> features = guarded_features(
+  Result<std::vector<std::optional<KernelFeatures>>> guarded = guarded_features(
       candidates.size(), [&](size_t k) { return features_of(candidates[k]->schedule, space.request()); });
+  if (!guarded) {
+    // The rules' own expectations need no features. Maybe next time.
+    failure_ = guarded.failure().message;
+    ++failures_;
+    return PriorScorer().score(space, candidates, learned);
+  }
+  std::vector<std::optional<KernelFeatures>> features = std::move(guarded).value();
   std::vector<KernelFeatures> legal;
   for (std::optional<KernelFeatures>& row : features)
     if (row) legal.push_back(std::move(*row));
@@ -68,6 +75,11 @@ std::vector<double> ModelScorer::score(const Space& space, std::span<const Candi
     else costs.push_back(k < candidates.size() ? kRefused : std::numeric_limits<double>::quiet_NaN());
   }
   return costs;
+}
+
+std::string ModelScorer::note() const {
+  if (failures_ == 0) return {};
+  return "the cost model was passed over " + std::to_string(failures_) + " times: " + failure_;
 }
 
 void ModelScorer::learn(const Space& space, const Candidate& candidate, double cost_us) {

@@ -29,6 +29,8 @@ class ModelScorer : public CandidateScorer {
   void finish();
 
   const CostModel& model() const { return *model_; }
+  /// What the user has to know: how often candidates were ordered without the model, and why. Empty: nothing.
+  std::string note() const;
   /// How often the model ordered two candidates of a batch rightly before it had seen them; 0.5 before any.
   double pairwise_accuracy() const { return pairs_ > 0 ? right_ / pairs_ : 0.5; }
   size_t samples() const { return samples_.size(); }
@@ -42,6 +44,8 @@ class ModelScorer : public CandidateScorer {
   /// By task and decisions: the number among samples and batch.
   std::map<std::string, std::unordered_map<uint64_t, size_t>> numbers_;
   size_t fitted_ = 0;
+  int64_t failures_ = 0;
+  std::string failure_;
   double pairs_ = 0, right_ = 0;
 };
 

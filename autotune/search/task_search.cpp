@@ -140,6 +140,20 @@ std::vector<Proposal> TaskSearch::probe(int count) {
     }
     return first;
   }
+  if (!suggested_.empty()) {
+    Pool carried;
+    while (!suggested_.empty() && carried.size() < static_cast<size_t>(count)) {
+      add(carried, replay_decisions(space_, suggested_.front()), "carried");
+      suggested_.erase(suggested_.begin());
+    }
+    claim(carried);
+    const int left = count - static_cast<int>(carried.size());
+    if (left > 0) {
+      const std::vector<Proposal> more = probe(left);
+      carried.insert(carried.end(), more.begin(), more.end());
+    }
+    return carried;
+  }
   // What differs from the default in one decision or two, and draws from the whole space.
   for (int k = 0; k < kDrafts; ++k) {
     if (k % 2 == 0) add(pool, mutate(space_, *default_, rng_, 1 + static_cast<int>(rng_.below(2))), "probe");

@@ -28,7 +28,7 @@ Result<SearchStrategy> parse_search_strategy(std::string_view text);
 struct Proposal {
   std::shared_ptr<const Candidate> candidate;
   uint64_t hash = 0;        ///< of the schedule's steps
-  const char* origin = "";  ///< default, probe, mutate, crossover, neighbour, random, grid, walk
+  const char* origin = "";  ///< default, carried, probe, mutate, crossover, neighbour, random, grid, walk
   double expected = 0;      ///< Units: log2 of microseconds; NaN: nothing was expected
   double scored = 0;        ///< the cost model's word when it was proposed. Units: log2, up to a constant; may be NaN
 };
@@ -39,6 +39,10 @@ class TaskSearch {
  public:
   /// The scorer outlives the search.
   TaskSearch(Space space, SearchStrategy strategy, uint64_t seed, CandidateScorer& scorer);
+
+  /// Decisions that did well elsewhere: kEvolve proposes them right behind the default, adapted to what is legal here.
+  /// To be called before anything else was proposed.
+  void suggest(std::vector<Decisions> decisions) { suggested_ = std::move(decisions); }
 
   /// Up to `count` candidates that were not proposed before; the first one ever is the default schedule. Fewer, or
   /// none, when no more can be found.
@@ -95,10 +99,11 @@ class TaskSearch {
   const SearchStrategy strategy_;
   Rng rng_;
   CandidateScorer& scorer_;
-  std::set<uint64_t> seen_;          ///< schedules proposed
-  std::vector<Measured> measured_;   ///< the best valid ones, best first
-  std::vector<Weighed> weighed_;     ///< as many of them as others are judged by
-  std::vector<Proposal> under_way_;  ///< proposed and not told
+  std::vector<Decisions> suggested_;  ///< and not proposed yet
+  std::set<uint64_t> seen_;           ///< schedules proposed
+  std::vector<Measured> measured_;    ///< the best valid ones, best first
+  std::vector<Weighed> weighed_;      ///< as many of them as others are judged by
+  std::vector<Proposal> under_way_;   ///< proposed and not told
   DecisionModel decision_model_;
   double errors_ = 0, guesses_ = 0;  ///< sum of squared errors of what was expected, fading, and of how many
   int64_t told_ = 0, told_at_gain_ = 0;

@@ -16,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // A batch is proposed while the one before is measured.
 constexpr size_t kBatchesUnderWay = 2;
+// First candidates that come from other runs.
+constexpr size_t kCarried = 5;
 // Winners that fail their last test before a task falls back to its default.
 constexpr int kWinnersTried = 3;
 // Candidates that the search saw so near to its best may well be better: its times are short, and of many the luckiest
@@ -45,6 +47,7 @@ class Run {
       TaskProgress& progress = report_.tasks[t];
       progress.default_us = progress.best_us = kNever;
       searches_.emplace_back(Space(tasks_[t].workload, tasks_[t].request), options_.strategy, options_.seed, scorer_);
+      searches_.back().suggest(carried_over(searches_.back().space(), options_.known_good, kCarried));
       if (const Result<void> ok = measurer_.add_task(tasks_[t]); !ok) {
         progress.failure = ok.failure().message;
         progress.why_stopped = StopReason::kFailed;
@@ -122,6 +125,7 @@ class Run {
       // The first batch of several tasks is the default alone: it tells which of them are worth more.
       const int batch_size = tasks_.size() > 1 && search.proposed() == 0 ? 1 : options_.batch;
       const auto count = static_cast<int>(std::min<int64_t>(batch_size, trials_left()));
+      if (search.proposed() == 1 && tasks_.size() > 1) carry_over_to(search);
       std::vector<Proposal> proposals = search.propose(count);
       if (proposals.empty()) {
         scheduler_.retire(task);
@@ -148,6 +152,18 @@ class Run {
       batches_.push_back(std::move(batch));
       return true;
     }
+  }
+
+  /// What other tasks of this run found by now helps too.
+  void carry_over_to(TaskSearch& search) const {
+    std::vector<KnownGood> known = options_.known_good;
+    for (size_t t = 0; t < tasks_.size(); ++t) {
+      const std::shared_ptr<const Candidate> best = searches_[t].best();
+      if (!best || &searches_[t] == &search) continue;
+      known.push_back(
+          {tasks_[t].workload, tasks_[t].request, best->decisions, searches_[t].default_us() / searches_[t].best_us()});
+    }
+    search.suggest(carried_over(search.space(), known, kCarried));
   }
 
   bool stop(StopReason reason) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/search/carry_over.h"
 #include "autotune/search/task_scheduler.h"
 #include "autotune/search/task_search.h"
 
@@ -87,7 +88,10 @@ struct TunerOptions {
   int batch = 8;
   uint64_t seed = 0;
   SearchStrategy strategy = SearchStrategy::kEvolve;
-  CandidateScorer* scorer = nullptr;               ///< outlives the run; null: PriorScorer
+  CandidateScorer* scorer = nullptr;  ///< outlives the run; null: PriorScorer
+  /// What did well in other runs, for the first candidates of tasks that are like those. The same records give the same
+  /// run.
+  std::vector<KnownGood> known_good;
   const std::atomic<bool>* interrupted = nullptr;  ///< becomes true when the run is to end; may be null
 };
 
@@ -100,8 +104,8 @@ struct TaskProgress {
   bool is_confirmed = false;           ///< the comparison took place, or nothing better than the default was found
   /// Where it stands in the model: the default's time to that of what is taken there, and the latter's; 0: not asked.
   double in_model_ratio = 0, in_model_us = 0;
-  std::string note;                    ///< TrialMeasurer::note
-  std::string failure;                 ///< the task cannot be measured: why
+  std::string note;     ///< TrialMeasurer::note
+  std::string failure;  ///< the task cannot be measured: why
   StopReason why_stopped = StopReason::kNothingToGain;
 };
 

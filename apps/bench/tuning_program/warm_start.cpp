@@ -5,6 +5,7 @@
 #include "apps/bench/tuning_program/bench_task.h"
 #include "apps/bench/tuning_program/parts.h"
 #include "apps/bench/tuning_program/runs.h"
+#include "autotune/search/carry_over.h"
 #include "autotune/search/model_scorer.h"
 #include "runtime/base/error.h"
 
@@ -15,12 +16,15 @@ namespace {
 /// How a search of the second network starts.
 enum class Start : uint8_t {
   kCold,
-  kRecords,  ///< primed with the first network's samples
+  kRecords,  ///< as `tune --records`: primed with the first network's samples, and with its best ones as candidates
   kModel,    ///< with the model that was saved and loaded
 };
 
-std::vector<Trial> search_once(BenchTask& task, ModelScorer& scorer, int64_t trials, uint64_t seed) {
+std::vector<Trial> search_once(BenchTask& task, ModelScorer& scorer, int64_t trials, uint64_t seed,
+                               const std::vector<KnownGood>& good = {}) {
+  constexpr size_t kCarried = 5;
   TaskSearch search(task.space, SearchStrategy::kEvolve, seed, scorer);
+  search.suggest(carried_over(task.space, good, kCarried));
   return run_search(search, trials,
                     [&](const std::vector<const Candidate*>& candidates) { return task.costs(candidates, "search"); });
 }
@@ -30,11 +34,13 @@ std::vector<Trial> search_once(BenchTask& task, ModelScorer& scorer, int64_t tri
 Json warm_start(const PartOptions& options, CostStore& store) {
   constexpr double kReached = 0.95;
   std::vector<CostSample> known;
+  std::vector<KnownGood> good;
   for (const std::string& op : options.first) {
     BenchTask task(op, options.threads, store);
     ModelScorer scorer(make_cost_model("blend", 1).value());
     for (const Trial& trial : search_once(task, scorer, options.trials, 1)) {
       if (!std::isfinite(trial.cost)) continue;
+      good.push_back({task.task.workload, task.task.request, trial.candidate->decisions, 1 / trial.cost});
       if (Result<CostSample> sample = cost_sample(trial.candidate->schedule, task.task.request, trial.cost))
         known.push_back(std::move(sample).value());
     }
@@ -58,7 +64,9 @@ Json warm_start(const PartOptions& options, CostStore& store) {
         ModelScorer scorer(start == Start::kModel ? load_cost_model(options.model).value()
                                                   : make_cost_model("blend", number).value());
         if (start == Start::kRecords) scorer.prime(known);
-        runs[static_cast<size_t>(start)].push_back(search_once(task, scorer, options.trials, number));
+        const bool carries = start == Start::kRecords;
+        runs[static_cast<size_t>(start)].push_back(
+            search_once(task, scorer, options.trials, number, carries ? good : std::vector<KnownGood>()));
       }
     double best = 1e300;
     for (const auto& kind : runs)

@@ -2,11 +2,14 @@
 #include "autotune/search/guarded_features.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <csignal>
 #include <thread>
 
+#include "autotune/search/model_scorer.h"
+#include "autotune/search/task_search.h"
 #include "runtime/base/error.h"
 #include "tests/support/workloads.h"
 
@@ -29,9 +32,9 @@ TEST(GuardedFeatures, AreThoseOfTheProcessItself) {
   for (const Workload& workload : {dense_workload(64, 96, 80), softmax_workload(64, 50), dense_workload(7, 9, 11)})
     schedules.push_back(default_schedule(workload, request));
   const auto features =
-      guarded_features(schedules.size(), [&](size_t k) { return features_of(schedules[k], request); });
+      guarded_features(schedules.size(), [&](size_t k) { return features_of(schedules[k], request); }).value();
   for (size_t k = 0; k < schedules.size(); ++k) EXPECT_EQ(features[k], features_of(schedules[k], request));
-  EXPECT_TRUE(guarded_features(0, row).empty());
+  EXPECT_TRUE(guarded_features(0, row)->empty());
 }
 
 TEST(GuardedFeatures, WhatGoesAstrayIsRefusedAndTheRestIsThere) {
@@ -51,7 +54,7 @@ TEST(GuardedFeatures, WhatGoesAstrayIsRefusedAndTheRestIsThere) {
     return row(k);
   };
   const auto start = std::chrono::steady_clock::now();
-  const auto rows = guarded_features(16, astray, {0.5, 256});
+  const auto rows = guarded_features(16, astray, {0.5, 256}).value();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   for (size_t k = 0; k < rows.size(); ++k) {
     const bool is_astray = k == 2 || k == 5 || k == 6 || k == 9 || k == 11 || k == 12;
@@ -60,6 +63,43 @@ TEST(GuardedFeatures, WhatGoesAstrayIsRefusedAndTheRestIsThere) {
       EXPECT_EQ(*rows[k], row(k));
     }
   }
+}
+
+/// No file can be opened while it lives.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(GuardedFeatures, ASystemThatGivesNoProcessIsNamedAndTheSearchGoesOn) {
+  ScheduleRequest request;
+  request.target = Target::parse("sapphirerapids").value();
+  request.threads = 1;
+  ModelScorer scorer(make_cost_model("blend", 1).value());
+  TaskSearch search(Space(dense_workload(64, 96, 80), request), SearchStrategy::kEvolve, 1, scorer);
+  {
+    const NoMoreFiles none;
+    EXPECT_EQ(guarded_features(3, row).failure().id, "worker-start");
+    const std::vector<Proposal> proposals = search.propose(8);
+    ASSERT_EQ(proposals.size(), 8u);
+    double us = 10;
+    for (const Proposal& proposal : proposals) search.tell(proposal, us += 1);
+    EXPECT_EQ(search.propose(8).size(), 8u);
+    EXPECT_NE(scorer.note().find("passed over 2 times"), std::string::npos) << scorer.note();
+  }
+  EXPECT_EQ(search.propose(8).size(), 8u);
+  EXPECT_NE(scorer.note().find("passed over 2 times"), std::string::npos) << scorer.note();
 }
 
 }  // namespace
