@@ -25,7 +25,7 @@ enum class LayoutRole : uint8_t {
   kRowMajor,  ///< the order of the model: it mixes axes (reshape, transpose, products of matrices)
   kChannels,  ///< axis 1 of its data and result holds channels and the axes behind it space: it is fast when the
               ///< channels of one place are contiguous, all of them or in blocks
-  kFollows,  ///< serves whatever layout its operands of the result's rank have
+  kFollows,   ///< serves whatever layout its operands of the result's rank have
 };
 
 /// The set of element types that an input accepts.
@@ -127,6 +127,12 @@ struct ReferenceContext {
   RefTensor& output(int i = 0) { return outputs.at(i); }
 };
 
+/// What a kernel of a node has to do, where figures by count and size alone would say more.
+struct OpWork {
+  double flops = 0;                 ///< floating-point operations that it executes
+  std::vector<double> input_bytes;  ///< of each input those that it reads, at least
+};
+
 /// A small example from which tests are generated: input types (with values for inputs that steer shapes) and
 /// attributes.
 struct OpSample {
@@ -191,6 +197,9 @@ struct OpDef {
       nullptr;
   /// Units: floating-point operations for given types; null: one per output element.
   std::function<double(const InferContext&)> flops = nullptr;
+  /// Lessens a work of `flops` operations and all bytes of the inputs to what the compute rule needs; null: nothing to
+  /// lessen.
+  std::function<void(const InferContext&, OpWork&)> work = nullptr;
   std::vector<OpSample> samples = {};
 };
 

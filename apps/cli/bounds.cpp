@@ -20,42 +20,15 @@ std::string format(const char* form, Values... values) {
   return text;
 }
 
-std::vector<int64_t> sizes_of(const Tensor& tensor) {
-  std::vector<int64_t> sizes;
-  for (const Expr& extent : tensor.shape()) {
-    int64_t size = 0;
-    if (!as_const_int(extent, &size)) return {};
-    sizes.push_back(size);
-  }
-  return sizes;
-}
-
-/// The operations that a call executes. A Winograd convolution's figure is that of the direct sum; here its products of
-/// transformed tiles stand in for it (the transforms count for nothing, as they do for the direct sum).
-double executed_flops(const CompiledKernel& kernel) {
-  if (std::find(kernel.ops.begin(), kernel.ops.end(), "WinogradConv") == kernel.ops.end()) return kernel.flops;
-  const Workload& work = kernel.schedule.workload();
-  const std::vector<int64_t> y = work.outputs.empty() ? std::vector<int64_t>() : sizes_of(work.outputs[0]);
-  for (const Tensor& input : work.inputs) {
-    const std::vector<int64_t> w = sizes_of(input);  // points, points, channels, results
-    if (y.size() != 4 || w.size() != 4 || w[0] != w[1] || (w[0] != 4 && w[0] != 6) || w[3] != y[1]) continue;
-    const int64_t points = w[0], tile = points - 2, pairs = w[2] * w[3];
-    const int64_t tiles = y[0] * ((y[2] + tile - 1) / tile) * ((y[3] + tile - 1) / tile);
-    return kernel.flops - 2.0 * static_cast<double>(9 * pairs * y[0] * y[2] * y[3]) +
-           2.0 * static_cast<double>(points * points * pairs * tiles);
-  }
-  return kernel.flops;
-}
-
 /// Units: microseconds of one call by its bytes.
 double moving_us(const CompiledKernel& kernel, const Target& target, int threads, const MachineRates& rates) {
-  const double handed = std::max(kernel.bytes - kernel.constant_bytes, 0.0), share = handed / threads;
+  const double handed = std::max(kernel.cost.bytes - kernel.cost.constant_bytes, 0.0), share = handed / threads;
   const double level = share <= static_cast<double>(target.l1_bytes)   ? rates.l1
                        : share <= static_cast<double>(target.l2_bytes) ? rates.l2
                                                                        : rates.l3;
   double us = 0;
   if (level > 0) us += 1e6 * handed / level;
-  if (rates.weights > 0) us += 1e6 * kernel.constant_bytes / rates.weights;
+  if (rates.weights > 0) us += 1e6 * kernel.cost.constant_bytes / rates.weights;
   return us;
 }
 
@@ -98,7 +71,7 @@ GapReport gap_report(const CompiledProgram& program, const Profiler& profiler, c
     const CompiledKernel& kernel = program.kernels[static_cast<size_t>(known->second)];
     KernelGap& gap = gaps[known->second];
     const double calls = static_cast<double>(row.calls) / runs;
-    const double flops = executed_flops(kernel), compute = rates.flops > 0 ? 1e6 * flops / rates.flops : 0;
+    const double flops = kernel.cost.executed_flops, compute = rates.flops > 0 ? 1e6 * flops / rates.flops : 0;
     const double moving = moving_us(kernel, program.target, program.threads, rates);
     gap.name = kernel.name;
     gap.first_node = kernel.first_node;
@@ -107,7 +80,7 @@ GapReport gap_report(const CompiledProgram& program, const Profiler& profiler, c
     gap.bound_us += std::max(compute, moving) * calls;
     gap.is_compute = compute >= moving;
     gap.flops += flops * calls;
-    gap.bytes += kernel.bytes * calls;
+    gap.bytes += kernel.cost.bytes * calls;
   }
   for (auto& [index, gap] : gaps) {
     report.kernels_us += gap.us;

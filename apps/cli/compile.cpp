@@ -31,11 +31,10 @@ int compile(const Options& options) {
   if (!options.records.empty()) std::cerr << tuning_summary(program.kernels) << "\n";
   ExportOptions target;
   target.path = options.output;
-  target.is_last_use = true;
   target.weights = options.weights == "embed"  ? WeightsHome::kEmbed
                    : options.weights == "file" ? WeightsHome::kFile
                                                : WeightsHome::kAuto;
-  const ExportResult result = export_program(program, target);
+  const ExportResult result = export_last(program, target);
   std::string plain;
   for (const CompiledKernel& kernel : program.kernels)
     if (kernel.is_plain) plain += (plain.empty() ? "" : ", ") + kernel.name + " (" + kernel.first_node + ")";

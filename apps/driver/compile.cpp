@@ -178,13 +178,7 @@ CompiledProgram compile_with(graph::Graph& graph, std::optional<graph::Graph>& o
     task.info->request = task.request;
     task.info->name = kernel_name(graph, group, tasks.size());
     task.info->first_node = graph.node(group.nodes[0]).name;
-    task.info->flops = flops_of(graph, group);
-    const double untouched = untouched_of(graph, group);
-    task.info->bytes = traffic_of(task.work.workload) - untouched;
-    task.info->constant_bytes = -untouched;
-    for (const graph::Value& input : task.work.inputs)
-      if (const graph::Constant* constant = graph.constant(input))
-        task.info->constant_bytes += static_cast<double>(constant->num_bytes());
+    task.info->cost = cost_of(graph, group, task.work);
     for (graph::NodeId id : group.nodes) task.info->ops.push_back(graph.node(id).op->name);
     tasks.push_back(std::move(task));
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "graph/cost.h"
-#include "graph/op_def.h"
 
 namespace tensmith {
 
@@ -20,12 +19,6 @@ double elements_of(const std::vector<Expr>& shape) {
 
 }  // namespace
 
-double flops_of(const graph::Graph& graph, const graph::Group& group) {
-  double flops = 0;
-  for (graph::NodeId id : group.nodes) flops += graph::flops_of(graph, graph.node(id));
-  return flops;
-}
-
 double traffic_of(const Workload& workload) {
   double bytes = 0;
   for (const auto* list : {&workload.inputs, &workload.outputs})
@@ -34,17 +27,31 @@ double traffic_of(const Workload& workload) {
   return bytes;
 }
 
-double untouched_of(const graph::Graph& graph, const graph::Group& group) {
-  double bytes = 0;
+GroupCost cost_of(const graph::Graph& graph, const graph::Group& group, const graph::GroupWorkload& work) {
+  GroupCost cost;
+  std::vector<graph::OpWork> of_nodes;
   for (graph::NodeId id : group.nodes) {
-    const graph::Node& node = graph.node(id);
-    if (node.op->name != "Gather" && node.op->name != "GatherElements" && node.op->name != "GatherND") continue;
-    const graph::Constant* table = graph.constant(node.inputs[0]);
-    if (!table) continue;
-    const double taken = elements_of(node.types[0].shape) * static_cast<double>(table->dtype().bytes());
-    bytes += std::max(static_cast<double>(table->num_bytes()) - taken, 0.0);
+    of_nodes.push_back(graph::work_of(graph, graph.node(id)));
+    cost.flops += graph::flops_of(graph, graph.node(id));
+    cost.executed_flops += of_nodes.back().flops;
   }
-  return bytes;
+  cost.bytes = traffic_of(work.workload);
+  for (const graph::Value& input : work.inputs) {
+    const graph::Constant* constant = graph.constant(input);
+    // All nodes that read a tensor may take other parts of it.
+    double taken = 0;
+    for (size_t n = 0; n < group.nodes.size(); ++n) {
+      const graph::Node& node = graph.node(group.nodes[n]);
+      for (size_t k = 0; k < node.inputs.size(); ++k)
+        if (node.inputs[k] == input) taken += of_nodes[n].input_bytes[k];
+    }
+    const graph::TensorType& type = graph.type(input);
+    const double whole = elements_of(type.shape) * static_cast<double>(type.dtype.bytes());
+    const double untouched = std::max(whole - taken, 0.0);
+    cost.bytes -= untouched;
+    if (constant) cost.constant_bytes += static_cast<double>(constant->num_bytes()) - untouched;
+  }
+  return cost;
 }
 
 }  // namespace tensmith

@@ -60,7 +60,7 @@ ModelDescription describe(const CompiledProgram& program, const std::string& nam
   variant.weights_bytes = program.weights->size();
   for (const KernelCall& call : program.calls) {
     const CompiledKernel& kernel = program.kernels[call.kernel];
-    variant.kernels.push_back({kernel.name + " " + call.label, kernel.flops, kernel.bytes});
+    variant.kernels.push_back({kernel.name + " " + call.label, kernel.cost.flops, kernel.cost.bytes});
   }
   d.variants.push_back(variant);
   d.default_threads = program.default_threads;
@@ -87,8 +87,8 @@ Json manifest_of(const CompiledProgram& program, const std::string& name, const 
   for (const CompiledKernel& kernel : program.kernels)
     kernels.push_back({{"name", kernel.name},
                        {"ops", kernel.ops},
-                       {"flops", kernel.flops},
-                       {"bytes", kernel.bytes},
+                       {"flops", kernel.cost.flops},
+                       {"bytes", kernel.cost.bytes},
                        {"plain_loops", kernel.is_plain},
                        {"schedule", kernel.schedule.to_string()}});
   json["kernels"] = kernels;
@@ -195,33 +195,7 @@ LoopProgram typed_entry(const CompiledProgram& program) {
   return LoopProgram{{callee, run}};
 }
 
-}  // namespace
-
-std::string prefix_for(const std::string& path) {
-  std::string stem = std::filesystem::path(path).stem().string();
-  if (stem.rfind("lib", 0) == 0 && stem.size() > 3) stem = stem.substr(3);
-  return identifier(stem) + "_";
-}
-
-Module load_program(std::shared_ptr<const CompiledProgram> program) {
-  if (const char* missing = program->target.missing_on_host())
-    throw TargetError("missing-cpu-feature", "program: compiled for " + to_string(program->target) +
-                                                 ": this machine lacks " + missing +
-                                                 "; compile with --target host or a lower level");
-  struct Code {
-    std::shared_ptr<const CompiledProgram> program;
-    JitModule module;
-  };
-  const WeightBytes& weights = program->weights->bytes();
-  auto code = std::make_shared<Code>(Code{program, JitModule::load(program->objects)});
-  const auto resolve = [&](const std::string& symbol) -> const void* {
-    if (symbol == program->prefix + "weights") return weights.data();
-    return code->module.find(symbol);
-  };
-  return take(Module::from_memory(describe(*program, "model"), resolve, code));
-}
-
-ExportResult export_program(const CompiledProgram& program, const ExportOptions& options) {
+ExportResult export_with(const CompiledProgram& program, const ExportOptions& options, const DataPieces& pieces) {
   const std::filesystem::path path(options.path);
   const std::string suffix = path.extension().string();
   if (suffix != ".so" && suffix != ".a" && suffix != ".o")
@@ -241,10 +215,6 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   Staging staging(path.parent_path());
   const std::string staged_header = staging.path_for(result.header),
                     staged_manifest = staging.path_for(result.manifest);
-  const DataPieces pieces = [&](const std::function<void(std::span<const uint8_t>)>& take_piece) {
-    if (options.is_last_use) program.weights->for_each_at_last(take_piece);
-    else program.weights->for_each(take_piece);
-  };
   Json weights_entry;
   LinkOptions link;
   if (in_file) {
@@ -293,6 +263,43 @@ ExportResult export_program(const CompiledProgram& program, const ExportOptions&
   if (in_file) manifest["files"].push_back(std::move(weights_entry));
   write(staged_manifest, json_text(manifest));
   staging.commit();
+  return result;
+}
+
+}  // namespace
+
+std::string prefix_for(const std::string& path) {
+  std::string stem = std::filesystem::path(path).stem().string();
+  if (stem.rfind("lib", 0) == 0 && stem.size() > 3) stem = stem.substr(3);
+  return identifier(stem) + "_";
+}
+
+Module load_program(std::shared_ptr<const CompiledProgram> program) {
+  if (const char* missing = program->target.missing_on_host())
+    throw TargetError("missing-cpu-feature", "program: compiled for " + to_string(program->target) +
+                                                 ": this machine lacks " + missing +
+                                                 "; compile with --target host or a lower level");
+  struct Code {
+    std::shared_ptr<const CompiledProgram> program;
+    JitModule module;
+  };
+  const WeightBytes& weights = program->weights->bytes();
+  auto code = std::make_shared<Code>(Code{program, JitModule::load(program->objects)});
+  const auto resolve = [&](const std::string& symbol) -> const void* {
+    if (symbol == program->prefix + "weights") return weights.data();
+    return code->module.find(symbol);
+  };
+  return take(Module::from_memory(describe(*program, "model"), resolve, code));
+}
+
+ExportResult export_program(const CompiledProgram& program, const ExportOptions& options) {
+  return export_with(program, options, [&](const auto& take_piece) { program.weights->for_each(take_piece); });
+}
+
+ExportResult export_last(CompiledProgram& program, const ExportOptions& options) {
+  ExportResult result =
+      export_with(program, options, [&](const auto& take_piece) { program.weights->for_each_at_last(take_piece); });
+  program.weights = nullptr;
   return result;
 }
 

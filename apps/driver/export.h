@@ -18,9 +18,6 @@ enum class WeightsHome : uint8_t { kEmbed, kFile, kAuto /* embedded below 64 MiB
 struct ExportOptions {
   std::string path;  ///< OUT.so, OUT.a or OUT.o
   WeightsHome weights = WeightsHome::kAuto;
-  /// Let go of the program's weights while they are written, which saves their memory during the link: the program can
-  /// then neither run nor be exported again.
-  bool is_last_use = false;
 };
 
 /// Files that an export wrote.
@@ -36,5 +33,8 @@ std::string prefix_for(const std::string& path);
 /// `prefix_for(path)`. Equal programs give equal bytes. Errors: UserError `bad-output-suffix`, `cannot-write`; then no
 /// partial file is left and what an earlier export left is whole.
 ExportResult export_program(const CompiledProgram& program, const ExportOptions& options);
+/// The same with the weights taken out of the program and let go of while they are written, which saves their memory
+/// during the link: the program can then neither run nor be exported again.
+ExportResult export_last(CompiledProgram& program, const ExportOptions& options);
 
 }  // namespace tensmith

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/driver/cost.h"
 #include "apps/driver/program_weights.h"
 #include "autotune/default_schedule.h"
 #include "codegen/artifact.h"
@@ -32,13 +33,11 @@ struct CompiledKernel {
   Schedule schedule;             ///< with the workload
   ScheduleRequest request;       ///< what the schedule was made for
   LoweredKernel lowered;
-  std::string explanation;    ///< why this schedule
-  double flops = 0;           ///< Units: floating-point operations a call
-  double bytes = 0;           ///< Units: bytes read and written a call (each tensor once)
-  double constant_bytes = 0;  ///< of them those of constants
-  bool is_plain = false;      ///< the default schedule failed and plain loops took its place
-  bool is_tuned = false;      ///< the schedule is a record's
-  std::string tuning;         ///< which record, or why none; "" when no records were given
+  std::string explanation;  ///< why this schedule
+  GroupCost cost;           ///< of a call
+  bool is_plain = false;    ///< the default schedule failed and plain loops took its place
+  bool is_tuned = false;    ///< the schedule is a record's
+  std::string tuning;       ///< which record, or why none; "" when no records were given
   double schedule_ms = 0, lower_ms = 0, codegen_ms = 0;
   std::string assembly;  ///< when asked for
 };
@@ -69,7 +68,7 @@ struct CompiledProgram {
   std::vector<ObjectCode> objects;
   LoopFunction main;
   std::vector<PortSpec> inputs, outputs;
-  std::shared_ptr<const ProgramWeights> weights;
+  std::shared_ptr<ProgramWeights> weights;  ///< null once an export has taken them
   int64_t arena_bytes = 0;
   std::vector<CompiledKernel> kernels;
   std::vector<KernelCall> calls;

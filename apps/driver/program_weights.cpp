@@ -1,6 +1,7 @@
 #include "apps/driver/program_weights.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/driver/pack.h"
 #include "runtime/base/error.h"
@@ -35,23 +36,22 @@ const WeightBytes& ProgramWeights::bytes() const {
   return bytes_;
 }
 
-void ProgramWeights::for_each(const std::function<void(std::span<const uint8_t>)>& take) const {
-  give(take, Use::kKeep);
-}
-
-void ProgramWeights::for_each_at_last(const std::function<void(std::span<const uint8_t>)>& take) const {
-  give(take, Use::kLast);
-}
-
-void ProgramWeights::give(const std::function<void(std::span<const uint8_t>)>& take, Use use) const {
+void ProgramWeights::for_each(const Take& take) const {
   const std::lock_guard lock(mutex_);
   TS_CHECK(!is_gone_) << "weights are asked for after their last use";
-  is_gone_ = use == Use::kLast;
-  if (!bytes_.empty()) {
-    take(bytes_);
-    if (is_gone_) bytes_ = {};
-    return;
-  }
+  if (!bytes_.empty()) take(bytes_);
+  else give_pieces(take, [](size_t) {});
+}
+
+void ProgramWeights::for_each_at_last(const Take& take) {
+  const std::lock_guard lock(mutex_);
+  TS_CHECK(!is_gone_) << "weights are asked for after their last use";
+  is_gone_ = true;
+  if (!bytes_.empty()) take(std::exchange(bytes_, {}));
+  else give_pieces(take, [&](size_t piece) { pieces_[piece].constant = {}; });
+}
+
+void ProgramWeights::give_pieces(const Take& take, const std::function<void(size_t piece)>& after) const {
   static constexpr uint8_t kZeros[4096] = {};
   WeightBytes packed;
   int64_t at = 0;
@@ -62,7 +62,8 @@ void ProgramWeights::give(const std::function<void(std::span<const uint8_t>)>& t
       at += count;
     }
   };
-  for (Piece& piece : pieces_) {
+  for (size_t k = 0; k < pieces_.size(); ++k) {
+    const Piece& piece = pieces_[k];
     fill_up_to(piece.offset);
     const auto count = static_cast<size_t>(packed_bytes(piece.constant, piece.layout));
     if (lies_as_it_is(piece.constant, piece.layout)) {
@@ -73,7 +74,7 @@ void ProgramWeights::give(const std::function<void(std::span<const uint8_t>)>& t
       take({packed.data(), count});
     }
     at += static_cast<int64_t>(count);
-    if (is_gone_) piece.constant = {};
+    after(k);
   }
   fill_up_to(size_);
 }

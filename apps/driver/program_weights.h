@@ -27,22 +27,24 @@ class ProgramWeights {
   ProgramWeights(std::vector<Piece> pieces, int64_t size);
 
   int64_t size() const { return size_; }
-  /// All weights, packed at the first call and kept from then on (the constants are let go). Cost: about a copy.
+  /// All weights, packed at the first call and kept from then on in place of the constants. Cost: about a copy.
   const WeightBytes& bytes() const;
   /// Gives all bytes in order, in pieces that are only valid during the call. Holds one packed piece at a time.
   void for_each(const std::function<void(std::span<const uint8_t>)>& take) const;
   /// The same, and lets go of each constant once it is given: nothing can be asked of the weights afterwards.
-  void for_each_at_last(const std::function<void(std::span<const uint8_t>)>& take) const;
+  void for_each_at_last(const std::function<void(std::span<const uint8_t>)>& take);
 
  private:
-  enum class Use : uint8_t { kKeep, kLast };
-  void give(const std::function<void(std::span<const uint8_t>)>& take, Use use) const;
+  using Take = std::function<void(std::span<const uint8_t>)>;
+  /// All bytes with `after` called behind each piece. Requires: mutex_ is held and nothing is packed.
+  void give_pieces(const Take& take, const std::function<void(size_t piece)>& after) const;
 
   const int64_t size_;
   mutable std::mutex mutex_;
+  // The same weights in one form or the other: `bytes` replaces the first by the second.
   mutable std::vector<Piece> pieces_;
   mutable WeightBytes bytes_;
-  mutable bool is_gone_ = false;
+  bool is_gone_ = false;
 };
 
 }  // namespace tensmith

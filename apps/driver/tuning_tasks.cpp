@@ -37,8 +37,8 @@ std::vector<TuningTask> tuning_tasks(const CompiledProgram& program, bool fast_m
                     kernel.request,
                     tuning_label(kernel),
                     0,
-                    kernel.flops,
-                    kernel.bytes,
+                    kernel.cost.flops,
+                    kernel.cost.bytes,
                     cold_bytes,
                     fast_math,
                     contract_fma};

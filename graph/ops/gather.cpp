@@ -111,6 +111,7 @@ OpDef gather() {
       .index_input = 1,
       .index_extents = index_extents,
       .reference = reference_gather,
+      .work = reads_what_it_gives,
       .samples =
           {
               {.name = "rows", .inputs = {f32({7, 3}), in(kInt64, {5}, -7, 6)}},

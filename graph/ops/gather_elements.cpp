@@ -87,6 +87,7 @@ OpDef gather_elements() {
         return {};
       },
       .reference = reference_gather_elements,
+      .work = reads_what_it_gives,
       .samples =
           {
               {.name = "rows", .inputs = {f32({3, 5}), in(kInt64, {2, 5}, -3, 2)}},

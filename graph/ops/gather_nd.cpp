@@ -137,6 +137,7 @@ OpDef gather_nd() {
         return {};
       },
       .reference = reference_gather_nd,
+      .work = reads_what_it_gives,
       .samples =
           {
               {.name = "elements", .inputs = {f32({3, 5}), in(kInt64, {4, 2}, -3, 2)}},

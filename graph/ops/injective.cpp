@@ -1,5 +1,6 @@
 #include "graph/ops/injective.h"
 
+#include "graph/cost.h"
 #include "graph/ops/arith.h"
 
 namespace tensmith::graph::ops {
@@ -25,6 +26,11 @@ Expr wrap_index(const Expr& raw, const Expr& extent) {
 Expr unless_empty(const Expr& extent, const Expr& value) {
   if (known(extent)) return value;
   return select(extent > 0, value, make_zero(value.dtype()));
+}
+
+void reads_what_it_gives(const InferContext& ctx, OpWork& work) {
+  const double given = count_elements(ctx.node.types[0], /*symbolic=*/1) * ctx.input(0).dtype.bytes();
+  work.input_bytes[0] = std::min(work.input_bytes[0], given);
 }
 
 Result<int64_t> wrap_number(int64_t index, int64_t extent, const std::string& what) {

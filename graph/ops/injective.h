@@ -20,6 +20,9 @@ Expr unless_empty(const Expr& extent, const Expr& value);
 /// The same for a number. Errors: `index-out-of-range`.
 Result<int64_t> wrap_number(int64_t index, int64_t extent, const std::string& what);
 
+/// The work of an operator that reads no more elements of input 0 than its output has (gathers, slices).
+void reads_what_it_gives(const InferContext& ctx, OpWork& work);
+
 /// Makes an output of a reference rule.
 RefTensor& make_output(ReferenceContext& ctx, DType dtype, Dims shape, int output = 0);
 inline void copy_element(RefTensor& to, int64_t at, const RefTensor& from, int64_t index) {

@@ -195,6 +195,7 @@ OpDef slice() {
             return require_elements(ctx, {1, 2, 3, 4});
           },
       .reference = reference_slice,
+      .work = reads_what_it_gives,
       .samples =
           {
               {.name = "middle", .inputs = {f32({3, 17}), known_ints({1, 2}), known_ints({3, 9})}},
