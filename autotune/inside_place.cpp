@@ -39,23 +39,39 @@ std::map<std::string, double> iterations_of(const StageState& s) {
   return iterations;
 }
 
-/// The elements of the storage that a stage inside others gets, the largest where loops were peeled; 0 when the
-/// schedule is illegal.
-double stored_elements(const Schedule& schedule, const std::string& stage) {
+/// The storage that a stage inside others gets, the largest where loops were peeled; empty when the schedule is
+/// illegal.
+std::vector<int64_t> stored_extents(const Schedule& schedule, const std::string& stage) {
+  std::vector<int64_t> largest;
   double most = 0;
   try {
     visit(build_loop_nests(schedule.state(), LowerOptions().line_bytes).body, [&](const Stmt& s) {
       const auto* a = s.as<Allocate>();
       if (!a || a->buffer->name != stage) return true;
+      std::vector<int64_t> extents;
       double elements = 1;
-      for (const Expr& extent : a->buffer->shape) elements *= static_cast<double>(ScheduleDraft::size_of(extent));
-      most = std::max(most, elements);
+      for (const Expr& extent : a->buffer->shape) {
+        extents.push_back(ScheduleDraft::size_of(extent));
+        elements *= static_cast<double>(extents.back());
+      }
+      if (elements > most) {
+        most = elements;
+        largest = std::move(extents);
+      }
       return true;
     });
   } catch (const ScheduleError&) {
-    return 0;
+    return {};
   }
-  return most;
+  return largest;
+}
+
+/// Its elements; 0 when the schedule is illegal.
+double stored_elements(const Schedule& schedule, const std::string& stage) {
+  const std::vector<int64_t> extents = stored_extents(schedule, stage);
+  double elements = extents.empty() ? 0 : 1;
+  for (const int64_t extent : extents) elements *= static_cast<double>(extent);
+  return elements;
 }
 
 Schedule with_stage_at(const Schedule& schedule, const std::string& stage, const std::string& root,
@@ -65,13 +81,32 @@ Schedule with_stage_at(const Schedule& schedule, const std::string& stage, const
   return trial;
 }
 
+bool reads_something(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& node) {
+    found |= node.kind() == NodeKind::kLoad;
+    return !found;
+  });
+  return found;
+}
+
+bool multiplies_operands(const StageNode& body) {
+  bool found = false;
+  visit(body.bodies.front(), [&](const Expr& e) {
+    const auto* b = e.as<Binary>();
+    found |= b && b->op == BinaryOp::kMul && reads_something(b->a) && reads_something(b->b);
+    return !found;
+  });
+  return found;
+}
+
 }  // namespace
 
 bool is_product(const ScheduleDraft& draft, const std::string& stage) {
   const StageState& s = draft.stage(stage);
   if (s.stage->stage_kind != StageKind::kCompute || s.stage->outputs.size() != 1) return false;
-  if (s.stage->reducer) return accesses_of(draft.schedule.state(), *draft.effective(stage)).size() > 1;
   const Stage body = draft.effective(stage);
+  if (body->reducer) return accesses_of(draft.schedule.state(), *body).size() > 1 && multiplies_operands(*body);
   for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body)) {
     const StageState& producer = draft.schedule.state().stages[static_cast<size_t>(access.producer)];
     if (producer.stage->reducer && access.indices.size() == body->axes.size() && is_product(draft, producer.name))
@@ -94,6 +129,18 @@ std::vector<std::string> places_in(const ScheduleDraft& draft, const std::string
   return places;
 }
 
+std::vector<int64_t> piece_of(const ScheduleDraft& draft, const std::string& root, const std::string& stage,
+                              const std::string& loop) {
+  const StageState& s = draft.stage(stage);
+  // Storage in another order does not tell which axis is which.
+  if (s.stage->outputs.size() != 1 || !s.layouts[0].dims().empty()) return {};
+  std::vector<int64_t> extents = stored_extents(with_stage_at(draft.schedule, stage, root, loop), stage);
+  if (extents.size() != s.stage->axes.size()) return {};
+  for (size_t d = 0; d < extents.size(); ++d)  // rows may be lengthened
+    extents[d] = std::min(extents[d], ScheduleDraft::size_of(s.stage->axes[d].extent));
+  return extents;
+}
+
 bool can_lower(const Schedule& schedule) {
   try {
     lower(schedule);
@@ -108,18 +155,32 @@ bool can_roll(const Schedule& schedule, const std::string& stage) {
   return trial.try_apply(Step{"rolling_buffer", {{"stage", stage}}}) && can_lower(trial);
 }
 
+bool leads_from_product(const ScheduleDraft& draft, const std::string& stage) {
+  if (is_product(draft, stage)) return true;
+  for (const TensorAccess& access : accesses_of(draft.schedule.state(), *draft.effective(stage))) {
+    const StageState& producer = draft.schedule.state().stages[static_cast<size_t>(access.producer)];
+    if (producer.stage->stage_kind == StageKind::kCompute && leads_from_product(draft, producer.name)) return true;
+  }
+  return false;
+}
+
 std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const std::string& root,
-                                               const std::string& stage, const std::vector<std::string>& places) {
-  if (places.empty() || !is_product(draft, stage)) return {};
+                                               const std::string& stage, const std::vector<std::string>& places,
+                                               int64_t room, bool may_roll) {
   const StageNode& node = *draft.stage(stage).stage;
   double all = 1;
   for (const Axis& axis : node.axes) all *= static_cast<double>(ScheduleDraft::size_of(axis.extent));
   const auto bytes = static_cast<double>(node.outputs[0]->dtype.bytes());
-  const double room = static_cast<double>(near_bytes(draft.target()));
+  const double nearest = draft.target().l1_bytes / 2.0;
   const std::map<std::string, double> iterations = iterations_of(draft.stage(root));
   const StageState& outer = draft.stage(root);
+  const auto fits = [&](double size) { return size <= static_cast<double>(room); };
+  // What the root itself reads, element by element, is the larger part of the work and likes large pieces.
+  const std::vector<std::string> readers = readers_of(draft, stage);
+  const bool is_epilogue = std::find(readers.begin(), readers.end(), root) != readers.end();
   double turns = 1;
   size_t passed = 0;  // loops of the root that are around the place, those included that are no place
+  std::optional<InsidePlace> found;
   for (const std::string& loop : places) {
     for (bool around = true; around; ++passed) {
       const std::string& name = outer.loops[static_cast<size_t>(outer.order[passed])].name;
@@ -128,17 +189,21 @@ std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const
     }
     const Schedule trial = with_stage_at(draft.schedule, stage, root, loop);
     const double piece = stored_elements(trial, stage);
-    if (piece == 0) return {};
+    if (piece == 0) return found;
     const bool apart = piece * turns <= kMostAgain * all;
-    if (apart && turns > 1 && piece * bytes <= room) return InsidePlace{loop, false};
+    if (found && !apart) return found;
+    if (apart && turns > 1 && fits(piece * bytes) && (!found || piece * bytes <= nearest))
+      found = InsidePlace{loop, false};
+    if (found && (is_epilogue || piece * bytes <= nearest)) return found;
     if (apart) continue;
+    if (!may_roll) return {};
     Schedule rolling = trial;
     if (!rolling.try_apply(Step{"rolling_buffer", {{"stage", stage}}})) return {};
     const double ring = stored_elements(rolling, stage);
-    if (ring == 0 || ring * bytes > room) return {};
+    if (ring == 0 || !fits(ring * bytes)) return {};
     return InsidePlace{loop, true};
   }
-  return {};
+  return found;
 }
 
 }  // namespace tensmith

@@ -26,11 +26,21 @@ bool is_product(const ScheduleDraft& draft, const std::string& stage);
 /// Loops of `root` at which `stage` may be computed by the steps so far, outermost first.
 std::vector<std::string> places_in(const ScheduleDraft& draft, const std::string& root, const std::string& stage);
 
-/// The outermost of the places whose piece is within near_bytes while nothing is computed twice (but a little, at
-/// the edges of what threads share out); nothing when there is none, or when the stage is no work that is worth it:
-/// `stage` or what only it reads is a reduction over elements that all differ (a product). Cost: some lowerings.
+/// Whether a product lies behind the stage: it is one, or reads one, perhaps through other stages.
+bool leads_from_product(const ScheduleDraft& draft, const std::string& stage);
+
+/// A place whose piece is within `room` bytes while nothing is computed twice (but a little, at the edges of what
+/// threads share out): the outermost one whose piece fits L1, else, or when the root itself reads the stage, the
+/// outermost. What one iteration shares with the next may be kept if `may_roll`. Nothing when there is none. Cost: some
+/// lowerings.
 std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const std::string& root,
-                                               const std::string& stage, const std::vector<std::string>& places);
+                                               const std::string& stage, const std::vector<std::string>& places,
+                                               int64_t room, bool may_roll);
+
+/// How far the part of the stage that one iteration of the root's loop needs extends along each of its axes; empty when
+/// that is not known.
+std::vector<int64_t> piece_of(const ScheduleDraft& draft, const std::string& root, const std::string& stage,
+                              const std::string& loop);
 
 /// Whether lowering accepts the schedule. Cost: a lowering.
 bool can_lower(const Schedule& schedule);

@@ -99,6 +99,12 @@ int64_t ScheduleDraft::size_of(const Expr& extent) {
   return as_const_int(extent, &value) ? value : kSymbolicExtent;
 }
 
+int64_t ScheduleDraft::extent_of(const StageState& s, int axis) const {
+  const auto piece = pieces.find(s.name);
+  return piece != pieces.end() ? piece->second[static_cast<size_t>(axis)]
+                               : size_of(s.stage->axes[static_cast<size_t>(axis)].extent);
+}
+
 int ScheduleDraft::lanes_for(DType type) const {
   return std::max(1, target().lanes(std::max<int64_t>(type.bytes(), 4)));
 }
@@ -176,8 +182,8 @@ static bool is_epilogue(const ScheduleState& state, const StageNode& stage) {
     if (!state.stages[static_cast<size_t>(access.producer)].stage->reducer) continue;
     bool each = access.indices.size() == stage.axes.size();
     for (const Expr& index : access.indices)
-      each = each &&
-             std::any_of(stage.axes.begin(), stage.axes.end(), [&](const Axis& a) { return is_var(index, a.var); });
+      each = each && (collect_vars(index).empty() || std::any_of(stage.axes.begin(), stage.axes.end(),
+                                                                 [&](const Axis& a) { return is_var(index, a.var); }));
     if (each) return true;
   }
   return false;

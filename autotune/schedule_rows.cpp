@@ -204,16 +204,17 @@ std::optional<RowPlan> plan_rows(const ScheduleDraft& draft, const std::string& 
       else if (ScheduleDraft::size_of(body->axes[d].extent) > 1) return {};
     }
   }
+  int64_t known;
   for (int axis : order) {
     const std::string loop = reader.loops[reader.axis_loops[axis]].name;
-    const int64_t extent = ScheduleDraft::size_of(reader.stage->axes[axis].extent);
+    const int64_t extent = draft.extent_of(reader, axis);
     if (plan.is_row[axis]) {
       if (!plan.inner.empty() && extent > 1) return {};
       if (extent > 1 || plan.inner.empty()) {
         plan.rows.push_back(loop);
         plan.row_count *= static_cast<double>(extent);
         plan.row_axis = axis;
-        if (!as_const_int(reader.stage->axes[axis].extent, &plan.row_extent)) plan.row_extent = 1;
+        plan.row_extent = as_const_int(reader.stage->axes[axis].extent, &known) ? extent : 1;
       } else {
         plan.inner.push_back(loop);
       }

@@ -1,6 +1,7 @@
 /// What the rules behind every schedule are made of: the draft that they work on, one function per kind of loop nest.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ class ScheduleDraft {
 
   Schedule schedule;
   const ScheduleRequest& request;
-  int threads;  ///< that the rules may use: those of the request, 1 for what runs inside a parallel loop
+  int threads;          ///< that the rules may use: those of the request, 1 for what runs inside a parallel loop
+  bool inside = false;  ///< what is scheduled will be computed at a loop of another stage
+  std::map<std::string, std::vector<int64_t>> pieces;  ///< of such a stage: how far a piece extends along each axis
   std::string explanation;
   std::vector<ChosenPoint> points;  ///< what was decided so far
   std::vector<std::string> rules;   ///< which rule served which root: `R: tile-epilogue`
@@ -39,6 +42,8 @@ class ScheduleDraft {
   Stage effective(const std::string& name) const;
   /// A constant extent, or a guess for symbolic ones.
   static int64_t size_of(const Expr& extent);
+  /// How far an axis of a stage extends, in the pieces in which the stage is computed.
+  int64_t extent_of(const StageState& stage, int axis) const;
   int lanes_for(DType type) const;
   /// A stage name that is free.
   std::string fresh(const std::string& base) const { return schedule.state().unique_name(base); }

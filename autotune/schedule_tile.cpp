@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "autotune/cache_model.h"
 #include "autotune/inside_place.h"
@@ -46,9 +47,7 @@ class Tiler {
   std::string axis_name(const std::string& stage, int axis) const {
     return draft_.stage(stage).loops[draft_.stage(stage).axis_loops[axis]].name;
   }
-  int64_t size_of_axis(int axis) const {
-    return ScheduleDraft::size_of(draft_.stage(reader_).stage->axes[axis].extent);
-  }
+  int64_t size_of_axis(int axis) const { return draft_.extent_of(draft_.stage(reader_), axis); }
   int64_t row_tiles() const {
     const int64_t all = plan_.outer_row_axis < 0 ? plan_.rows : plan_.rows * size_of_axis(plan_.outer_row_axis);
     return (all + plan_.tile.rows - 1) / plan_.tile.rows;
@@ -58,7 +57,9 @@ class Tiler {
   bool reads_stages() const {
     for (const TensorAccess& access : accesses_of(schedule_.state(), *body_)) {
       const StageState& s = schedule_.state().stages[static_cast<size_t>(access.producer)];
-      if (s.attach == AttachKind::kRoot && is_product(draft_, s.name)) return true;
+      if (s.attach == AttachKind::kRoot && s.stage->stage_kind == StageKind::kCompute &&
+          leads_from_product(draft_, s.name))
+        return true;
     }
     return false;
   }
@@ -207,14 +208,42 @@ class Tiler {
     const double tiles = batches_ * outer_tiles_;
     const double cycles = plan_.tile.cycles * tiles * static_cast<double>(plan_.steps);
     if (feeds_ && share_rows(cycles)) return;
+    if (!plan_.to_copy.empty()) return share_around_copies(cycles);
     std::vector<std::string> parallel = loops_;
     const double last = loops_.size() < 2              ? 1
                         : loops_.back() == vec_ + ".o" ? static_cast<double>(vector_tiles())
                                                        : static_cast<double>(row_tiles());
     const double pieces = tiles * static_cast<double>(row_tiles() * vector_tiles());
     if (parallel.size() > 1 && pieces / last >= 8 * draft_.request.threads) parallel.pop_back();
-    parallel_loop_ = draft_.parallelize(reader_, parallel, cycles);
-    at_ = parallel.size() == loops_.size() ? parallel_loop_ : loops_.back();
+    const std::string shared = draft_.parallelize(reader_, parallel, cycles);
+    at_ = parallel.size() == loops_.size() ? shared : loops_.back();
+  }
+
+  /// A copy of an operand serves all rows: it is made at a loop that no row stands around, where it stays near and
+  /// every thread has some iterations of it; else before everything (an empty text). `pieces`: iterations of the loops
+  /// so far.
+  std::string loop_for_copies(int64_t* pieces) const {
+    std::string last;
+    *pieces = 1;
+    for (const std::string& loop : loops_) {
+      if (loop == row_outer_ || std::count(outer_.begin(), outer_.end(), loop)) break;
+      last = loop;
+      *pieces *= iterations_.at(loop);
+    }
+    const double bytes = static_cast<double>(plan_.vector_operand_bytes) / batches_ /
+                         static_cast<double>(last == vec_ + ".o" ? vector_tiles() : 1);
+    return *pieces > 1 && bytes <= 2.0 * static_cast<double>(near_bytes(draft_.target())) ? last : std::string();
+  }
+
+  void share_around_copies(double cycles) {
+    int64_t pieces;
+    copies_at_ = loop_for_copies(&pieces);
+    if (pieces < draft_.threads) copies_at_.clear();
+    std::vector<std::string> around = loops_;
+    if (!copies_at_.empty()) around.erase(std::find(around.begin(), around.end(), copies_at_) + 1, around.end());
+    const std::string shared = draft_.parallelize(reader_, around, cycles);
+    at_ = copies_at_.empty() ? shared : loops_.back();
+    if (!copies_at_.empty()) copies_at_ = shared;
   }
 
   /// One share of the outermost loop for each thread, so that a thread walks its rows in order and can keep what the
@@ -232,8 +261,9 @@ class Tiler {
       if (row_outer_ == loop) row_outer_ = loops_[k];
       iterations_[loops_[k]] = (iterations + draft_.threads - 1) / draft_.threads;
       draft_.parallelize(reader_, {loop + ".p"}, cycles);
-      parallel_loop_ = loops_.back();
       at_ = loops_.back();
+      int64_t pieces;
+      copies_at_ = loop_for_copies(&pieces);
       return true;
     }
     return false;
@@ -257,7 +287,7 @@ class Tiler {
     for (const std::string& constant : plan_.constants) pack_constant(draft_, constant, reduction_, plan_, block_);
   }
 
-  /// Copies of whole operands with the vector dimension innermost, made before.
+  /// Copies of whole operands with the vector dimension innermost, made before: sites of their own.
   void turn_wholes() {
     std::vector<std::string> sources = plan_.to_turn;
     std::sort(sources.begin(), sources.end());
@@ -266,13 +296,17 @@ class Tiler {
       const std::string copy = draft_.fresh(source + "_turned");
       schedule_.cache_read(source, reduction_, copy);
       lay_out(copy);
-      schedule_elementwise(draft_, copy);
     }
   }
 
   void turn(const std::string& copy) {
     lay_out(copy);
-    schedule_.compute_at(copy, reader_, parallel_loop_);
+    // Inside another stage's loops they find their place when that is known; at root they are a site of their own.
+    if (draft_.inside || copies_at_.empty()) return;
+    const int threads = std::exchange(draft_.threads, 1);
+    schedule_elementwise(draft_, copy);
+    draft_.threads = threads;
+    schedule_.compute_at(copy, reader_, copies_at_);
   }
 
   /// The vector dimension of a copy goes innermost.
@@ -400,7 +434,8 @@ class Tiler {
   std::vector<std::string> batch_, outer_, rows_inner_, loops_;  ///< of the reader; loops_: all outside the tile
   std::map<std::string, int64_t> iterations_;                    ///< of the loops outside the tile
   double batches_ = 1, outer_tiles_ = 1;
-  std::string row_outer_, parallel_loop_, at_, order_text_;
+  std::string row_outer_, at_, order_text_;
+  std::string copies_at_;  ///< the loop at which copies of operands are made; empty: at root
 };
 
 }  // namespace

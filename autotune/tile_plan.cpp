@@ -52,6 +52,20 @@ void look_at_window(const StageNode& body, const TensorAccess& access, const Var
   plan->window_elements += elements;
 }
 
+/// Whether the steps of the reduction walk over more pages than a core keeps translations for: then each tile of rows
+/// would look all of them up anew (attention over 1,024 places, values among 2,304 columns: 34 ms, as a copy 22 ms).
+bool walks_many_pages(const ScheduleState& state, const TensorAccess& access, const StageNode& body) {
+  constexpr double kPage = 4096, kPages = 1024;
+  double pages = 1;
+  for (const Axis& axis : body.reduce_axes) {
+    const auto stride = stride_of(state, access, body, axis.var);
+    const auto extent = static_cast<double>(ScheduleDraft::size_of(axis.extent));
+    const double step = stride ? static_cast<double>(std::abs(*stride) * access.buffer->dtype.bytes()) : kPage;
+    pages *= std::max(1.0, extent * std::min(1.0, step / kPage));
+  }
+  return pages >= kPages;
+}
+
 /// The block in which the dimension that `var` walks is stored (channels in blocks of 16), 1 when it is not.
 int64_t block_of(const ScheduleState& state, const TensorAccess& access, const Var& var) {
   const StageState& producer = state.stages[access.producer];
@@ -104,7 +118,7 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   const int reduction_index = draft.index_of(reduction_name);
   const std::vector<int> order = draft.storage_order(reader);
   if (order.empty() || body->outputs.size() != 1 || body->reduce_axes.empty()) return false;
-  const auto size = [&](int axis) { return ScheduleDraft::size_of(reader.stage->axes[axis].extent); };
+  const auto size = [&](int axis) { return draft.extent_of(reader, axis); };
   plan->vector_axis = order.back();
   if (size(plan->vector_axis) == 1 && order.size() > 1) return false;
   plan->vector_dim = dim_read_with(state, *reader_stage, reduction_index, reader.stage->axes[plan->vector_axis].var);
@@ -144,6 +158,21 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   problem.lanes = draft.lanes_for(body->outputs[0]->dtype);
   problem.steps = plan->steps;
   problem.row_loads = problem.column_loads = problem.element_loads = 0;
+  // Of an operand's bytes, those that a piece of the reader needs.
+  const auto bytes_of = [&](const TensorAccess& access) {
+    auto bytes = static_cast<double>(access.buffer->dtype.bytes());
+    for (const Expr& extent : access.buffer->shape) bytes *= static_cast<double>(ScheduleDraft::size_of(extent));
+    for (const int axis : order) {
+      const int dim = dim_read_with(state, *reader_stage, reduction_index, reader.stage->axes[axis].var);
+      const bool moves = dim >= 0 && std::any_of(access.indices.begin(), access.indices.end(), [&](const Expr& index) {
+                           return uses_var(index, body->axes[dim].var);
+                         });
+      if (moves)
+        bytes *= static_cast<double>(size(axis)) /
+                 static_cast<double>(ScheduleDraft::size_of(reader.stage->axes[axis].extent));
+    }
+    return static_cast<int64_t>(bytes);
+  };
   for (const TensorAccess& access : accesses_of(state, *body)) {
     const auto v_stride = stride_of(state, access, *body, v);
     const auto r_stride =
@@ -153,9 +182,8 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     const bool by_vector = !v_stride || *v_stride != 0, by_row = !r_stride || *r_stride != 0;
     if (by_vector && by_row) {
       problem.element_loads += 1;
-      int64_t element_bytes = access.buffer->dtype.bytes();
       look_at_window(*body, access, v, plan);
-      for (const Expr& extent : access.buffer->shape) element_bytes *= ScheduleDraft::size_of(extent);
+      const int64_t element_bytes = bytes_of(access);
       if (!v_stride || *v_stride != 1) {
         if (!v_stride || !is_read_often(points, plan->steps, element_bytes / access.buffer->dtype.bytes()))
           return false;
@@ -165,12 +193,12 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       plan->element_operand_bytes += element_bytes;
       continue;
     }
-    int64_t bytes = access.buffer->dtype.bytes();
-    for (const Expr& extent : access.buffer->shape) bytes *= ScheduleDraft::size_of(extent);
+    const int64_t bytes = bytes_of(access);
     if (by_row) {
       problem.row_loads += 1;
       plan->row_operand_bytes += bytes;
-      if (r_stride && *r_stride * access.buffer->dtype.bytes() % 4096 == 0) problem.rows_conflict = true;
+      if (r_stride && *r_stride * access.buffer->dtype.bytes() % 4096 == 0 && source.align_elements == 0)
+        problem.rows_conflict = true;
     }
     if (!by_vector) continue;
     problem.column_loads += 1;
@@ -182,10 +210,10 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       for (const Expr& index : access.indices) dims += is_var(index, v) ? 1 : uses_var(index, v) ? 2 : 0;
       if (dims == 1) plan->constants.push_back(source.name);
       else if (!v_stride || *v_stride != 1) return false;
-    } else if (!v_stride || *v_stride != 1) {
-      if (plan->rows < 4 || !v_stride) return false;
-      if (!reads_directly(reduction, access.buffer)) return false;
-      plan->to_copy.push_back(source.name);
+    } else if (!v_stride || *v_stride != 1 || walks_many_pages(state, access, *body)) {
+      const bool across = !v_stride || *v_stride != 1;
+      if (plan->rows >= 4 && v_stride && reads_directly(reduction, access.buffer)) plan->to_copy.push_back(source.name);
+      else if (across) return false;
     }
   }
   // Steps that stand behind each other share what neighbouring rows read, and the scheduler keeps it in registers.

@@ -100,7 +100,7 @@ Front run_front(graph::Graph& graph, const CompileOptions& options, const graph:
   timer.restart();
   explanation.clear();
   graph::FuseOptions fusion{options.opt_level > 0, front.placements.free};
-  if (options.opt_level >= 2) fusion.join_windows_from = near_bytes(options.target);
+  if (options.opt_level >= 2) fusion.near_bytes = near_bytes(options.target);
   front.groups = fuse(graph, fusion, &explanation);
   observer.time("fuse", timer.ms());
   for (size_t k = 0; k < front.groups.size(); ++k) {

@@ -39,6 +39,39 @@ std::vector<std::string> serve(ScheduleDraft& draft, const SpaceRules& rules, co
   TS_UNREACHABLE() << "rule " << taken << " is in no list";
 }
 
+/// Products of the cone with what makes elements of their results: each is a site of its own, also where stages between
+/// it and the root are served together.
+std::vector<std::string> products_of(const ScheduleDraft& draft, const std::vector<std::string>& cone) {
+  std::vector<std::string> products;
+  for (const std::string& name : cone) {
+    const std::vector<std::string> readers = readers_of(draft, name);
+    const bool has_epilogue = std::any_of(readers.begin(), readers.end(), [&](const std::string& reader) {
+      return !draft.stage(reader).stage->reducer && is_product(draft, reader);
+    });
+    if (is_product(draft, name) && !has_epilogue) products.push_back(name);
+  }
+  return products;
+}
+
+/// Rows of what lies in memory only inside the kernel need not be a multiple of 4 KiB apart.
+void lengthen_rows(ScheduleDraft& draft, const std::vector<std::string>& stages) {
+  for (const std::string& name : stages) {
+    const StageNode& stage = *draft.stage(name).stage;
+    if (stage.axes.size() > 1)
+      (void)draft.schedule.try_apply(
+          Step{"storage_align", {{"stage", name}, {"elements", int64_t{draft.lanes_for(stage.outputs[0]->dtype)}}}});
+  }
+}
+
+/// Stages of the schedule that are computed at root and were not there before.
+std::vector<std::string> added_at_root(const ScheduleDraft& draft, const Schedule& before) {
+  std::vector<std::string> added;
+  for (const StageState& s : draft.schedule.state().stages)
+    if (s.stage->stage_kind == StageKind::kCompute && s.attach == AttachKind::kRoot && !before.state().find(s.name))
+      added.push_back(s.name);
+  return added;
+}
+
 /// Decides where a stage that the root's rule left is computed: at root, which is left to the caller, or at a loop of
 /// the root, which is done here with the part of its cone that its own rule takes. Returns whether it was done.
 bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::string& root, const std::string& stage,
@@ -47,7 +80,10 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
   if (s.stage->stage_kind != StageKind::kCompute || s.attach != AttachKind::kRoot) return false;
   if (draft.stage(root).stage->stage_kind != StageKind::kCompute) return false;
   const std::vector<std::string> places = places_in(draft, root, stage);
-  const std::optional<InsidePlace> liked = choose_inside_place(draft, root, stage, places);
+  const std::optional<InsidePlace> liked =
+      leads_from_product(draft, stage)
+          ? choose_inside_place(draft, root, stage, places, near_bytes(draft.target()), /*may_roll=*/true)
+          : std::nullopt;
   const Schedule before = draft.schedule;
   const size_t points = draft.points.size(), served = draft.rules.size(), said = draft.explanation.size();
   Question question(stage, "at");
@@ -59,14 +95,35 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
   if (loop == at_root) return false;
   // What runs inside a loop of the root has no threads of its own.
   struct Restore {
-    int& threads;
-    const int before;
-    ~Restore() { threads = before; }
-  } restore{draft.threads, std::exchange(draft.threads, 1)};
-  serve(draft, rules, site_of(draft, stage, cone_of(draft, stage, roots)));
-  const Step place{"compute_at", {{"stage", stage}, {"consumer", root}, {"at", loop}}};
-  const bool placed = static_cast<bool>(draft.schedule.try_apply(place));
+    ScheduleDraft& draft;
+    const int threads;
+    ~Restore() {
+      draft.threads = threads;
+      draft.inside = false;
+      draft.pieces.clear();
+    }
+  } restore{draft, std::exchange(draft.threads, 1)};
+  draft.inside = true;
   const bool rolls = liked && liked->loop == loop && liked->rolling;
+  if (!rolls)
+    if (std::vector<int64_t> piece = piece_of(draft, root, stage, loop); !piece.empty())
+      draft.pieces[stage] = std::move(piece);
+  serve(draft, rules, site_of(draft, stage, cone_of(draft, stage, roots)));
+  const auto compute_at = [&](const std::string& name, const std::string& at) {
+    return static_cast<bool>(
+        draft.schedule.try_apply(Step{"compute_at", {{"stage", name}, {"consumer", root}, {"at", at}}}));
+  };
+  bool placed = compute_at(stage, loop);
+  // Copies of operands that its rule made serve every piece: where they stay near, else once for all.
+  const std::vector<std::string> copies = added_at_root(draft, before);
+  lengthen_rows(draft, copies);
+  for (const std::string& copy : copies) {
+    const std::optional<InsidePlace> kept = choose_inside_place(draft, root, copy, places_in(draft, root, copy),
+                                                                2 * near_bytes(draft.target()), /*may_roll=*/false);
+    if (!kept) continue;  // a site of its own at root
+    serve(draft, rules, site_of(draft, copy, {}));
+    placed = placed && compute_at(copy, kept->loop);
+  }
   if (placed && can_roll(draft.schedule, stage) && draft.decide_yes(stage, "rolling", rolls, rolls ? 2 : 1.1))
     draft.schedule.apply(Step{"rolling_buffer", {{"stage", stage}}});
   if (!placed || !can_lower(draft.schedule)) {
@@ -172,18 +229,24 @@ void apply_rules(ScheduleDraft& draft, const SpaceRules& rules) {
     const std::string root = open.back();
     open.pop_back();
     const RuleSite site = site_of(draft, root, cone_of(draft, root, roots));
-    if (feeds_on_product(draft, site)) follow_layouts(draft, site.cone);
+    if (feeds_on_product(draft, site)) {
+      follow_layouts(draft, site.cone);
+      lengthen_rows(draft, site.cone);
+    }
     const bool is_compute = draft.stage(root).stage->stage_kind == StageKind::kCompute;
     const std::vector<std::string> left = is_compute ? serve(draft, rules, site) : site.cone;
     // Readers first: then the loops are known at which a stage can be computed.
-    std::vector<std::string> apart, taken;
+    std::vector<std::string> apart, taken, sites = roots;
+    const std::vector<std::string> products = products_of(draft, left);
+    sites.insert(sites.end(), products.begin(), products.end());
     for (auto name = left.rbegin(); name != left.rend(); ++name) {
       if (draft.stage(*name).attach != AttachKind::kRoot) continue;  // by the rule of one of its readers
-      if (contains(taken, *name) || place_inside(draft, rules, root, *name, roots)) continue;
+      if (contains(taken, *name) || place_inside(draft, rules, root, *name, sites)) continue;
       apart.push_back(*name);
       roots.push_back(*name);
+      sites.push_back(*name);
       // What serves it alone is left to its rule.
-      const std::vector<std::string> cone = cone_of(draft, *name, roots);
+      const std::vector<std::string> cone = cone_of(draft, *name, sites);
       taken.insert(taken.end(), cone.begin(), cone.end());
     }
     for (auto name = apart.rbegin(); name != apart.rend(); ++name) {
@@ -191,7 +254,7 @@ void apply_rules(ScheduleDraft& draft, const SpaceRules& rules) {
       open.push_back(*name);
     }
   }
-  // Stages that only imperative stages or several roots read.
+  // Stages that only imperative stages or several roots read, and copies of operands.
   for (size_t k = draft.schedule.state().stages.size(); k-- > 0;) {
     const StageState s = draft.schedule.state().stages[k];
     if (s.stage->stage_kind != StageKind::kCompute || s.attach != AttachKind::kRoot) continue;

@@ -18,6 +18,8 @@ namespace {
 constexpr double kSymbolicExtent = 64;
 // Beyond this many nodes a kernel only gets slower to compile.
 constexpr size_t kMaxGroupNodes = 24;
+// Rows of a register tile, more or less, of which the product and the reduction's results lie side by side.
+constexpr double kRowsAtOnce = 2 * 16;
 
 class Fuser {
  public:
@@ -70,9 +72,44 @@ class Fuser {
         else if (members(product).size() + members(reader).size() > kMaxGroupNodes) why = "the kernel is large enough";
         else if (!rows_fit(graph_.type(input), bytes, static_cast<double>(from_bytes)))
           why = "some rows of it are too large for a near cache";
-        else if (!reads_windows(id, input)) why = "each of its results needs more than a window";
+        if ((why.empty() || explanation_) && !reads_windows(id, input)) continue;
         say(input.node, id, why.empty() ? "joined: rows are computed when the window comes to them" : "apart: " + why);
         if (why.empty()) merge(product, reader);
+      }
+    }
+  }
+
+  /// Puts a product, the reduction of its rows that alone reads it (a softmax) and the product that alone reads the
+  /// rows then into one kernel, which takes some rows at a time through all three. No cycle can come of it: nobody
+  /// else reads what lies between.
+  void join_rows(int64_t near_bytes) {
+    for (NodeId id : order_) {
+      if (kind_of(id) != FusionKind::kContraction || root(id) != id || !graph_.node(id).op->compute) continue;
+      for (const Value& rows : graph_.node(id).inputs) {
+        if (!rows.given() || !is_kernel(rows.node)) continue;
+        const NodeId reduction = root(rows.node);
+        if (reduction == id || kind_of(reduction) != FusionKind::kReduction) continue;
+        const std::optional<Value> scores = product_read_by(reduction);
+        if (!scores) continue;
+        const NodeId product = root(scores->node);
+        std::string why;
+        if (!is_only_result(reduction, rows, id) || !is_only_result(product, *scores, reduction))
+          why = "others read it too";
+        else if (members(product).size() + members(reduction).size() + members(id).size() > kMaxGroupNodes)
+          why = "the kernel is large enough";
+        else if (!same_shape(graph_.type(*scores), graph_.type(rows)) || !reads_rows(reduction, *scores) ||
+                 !reads_rows(id, rows))
+          why = "each of its results needs more than a row";
+        else if (!has_rows(graph_.type(rows))) why = "there are only a few rows";
+        else if (row_bytes(graph_.type(rows)) * kRowsAtOnce > static_cast<double>(near_bytes))
+          why = "some rows of it are too large for a near cache";
+        else if (bytes_for_all_rows(product) + bytes_for_all_rows(id) > static_cast<double>(8 * near_bytes))
+          why = "what all rows are multiplied with does not stay in a near cache";
+        say(rows.node, id, why.empty() ? "joined: some rows at a time go through both products" : "apart: " + why);
+        if (!why.empty()) continue;
+        merge(reduction, id);
+        merge(product, id);
+        break;
       }
     }
   }
@@ -230,36 +267,140 @@ class Fuser {
     return type.rank() > 2 && as_const_int(type.shape[2], &rows) && bytes / static_cast<double>(rows) * kRows <= room;
   }
 
-  /// Whether every dim of the input moves on with a dim of the result, and the shapes are known.
-  bool reads_windows(NodeId id, const Value& input) const {
+  /// The one product whose result a group of a reduction reads, if it reads one.
+  std::optional<Value> product_read_by(NodeId group) const {
+    std::optional<Value> found;
+    for (NodeId n : members(group))
+      for (const Value& input : graph_.node(n).inputs) {
+        if (!input.given() || in_group(input.node, group) || !is_kernel(input.node)) continue;
+        if (kind_of(root(input.node)) != FusionKind::kContraction || found == input) continue;
+        if (found) return {};
+        found = input;
+      }
+    return found;
+  }
+
+  /// Whether group `target` alone reads `value`, and nobody reads anything else of `group`.
+  bool is_only_result(NodeId group, const Value& value, NodeId target) const {
+    for (NodeId n : members(group)) {
+      if (!graph_.node(n).op->compute || graph_.node(n).types.size() != 1) return false;
+      for (const Graph::Use& use : graph_.uses({n, 0}))
+        if (use.node < 0 || !(in_group(use.node, group) || (n == value.node && in_group(use.node, target))))
+          return false;
+    }
+    return true;
+  }
+
+  /// Whether the rows are enough for a register tile of them.
+  static bool has_rows(const TensorType& type) {
+    constexpr int64_t kFewest = 8;
+    int64_t extent = 0;
+    return type.rank() > 1 && as_const_int(type.shape[type.shape.size() - 2], &extent) && extent >= kFewest;
+  }
+  /// Units: bytes.
+  static double row_bytes(const TensorType& type) {
+    int64_t extent = 0;
+    return type.rank() > 0 && as_const_int(type.shape.back(), &extent)
+               ? static_cast<double>(extent) * static_cast<double>(type.dtype.bytes())
+               : 0;
+  }
+
+  /// Where the workload of a group's nodes reads an input: each load of it, with its stage. Nothing when a size of what
+  /// is read or made is not known.
+  using Read = std::pair<Stage, Expr>;
+  std::optional<std::vector<Read>> reads_of(const std::vector<NodeId>& nodes, const Value& input) const {
     const auto known = [](const TensorType& type) {
       int64_t extent;
       return std::all_of(type.shape.begin(), type.shape.end(), [&](const Expr& e) { return as_const_int(e, &extent); });
     };
-    if (!known(graph_.type(input)) || !known(graph_.node(id).types[0])) return false;
-    const GroupWorkload group = make_group_workload(graph_, make_group({id}), "window");
+    if (!known(graph_.type(input)) || !known(graph_.node(nodes.back()).types[0])) return {};
+    const GroupWorkload group = make_group_workload(graph_, make_group(nodes), "reader");
     const auto place = std::find(group.inputs.begin(), group.inputs.end(), input);
-    if (place == group.inputs.end()) return false;
+    if (place == group.inputs.end()) return {};
     const Buffer buffer = group.workload.inputs[static_cast<size_t>(place - group.inputs.begin())].buffer();
-    int reads = 0;
-    bool windows = true;
+    std::vector<Read> reads;
     for (const Stage& stage : group.workload.stages)
       for (const Expr& body : stage->bodies)
         visit(body, [&](const Expr& e) {
-          const auto* load = e.as<Load>();
-          if (!load || !load->buffer.same_as(buffer)) return true;
-          ++reads;
-          for (size_t d = 0; d < load->indices.size(); ++d) {
-            int64_t extent = 0;
-            as_const_int(buffer->shape[d], &extent);
-            windows = windows && stage->reducer &&
-                      (extent == 1 || std::any_of(stage->axes.begin(), stage->axes.end(), [&](const Axis& axis) {
-                         return uses_var(load->indices[d], axis.var);
-                       }));
-          }
+          if (const auto* load = e.as<Load>(); load && load->buffer.same_as(buffer)) reads.emplace_back(stage, e);
           return true;
         });
-    return reads == 1 && windows;
+    return reads;
+  }
+
+  /// Whether every dim of the input moves on with a dim of the result, and the shapes are known.
+  bool reads_windows(NodeId id, const Value& input) const {
+    const std::optional<std::vector<Read>> reads = reads_of({id}, input);
+    if (!reads || reads->size() != 1) return false;
+    const auto& [stage, load] = reads->front();
+    const std::vector<Expr>& shape = graph_.type(input).shape;
+    bool windows = stage->reducer.has_value();
+    for (size_t d = 0; d < shape.size(); ++d)
+      windows = windows && (as_one(shape[d]) || moves_with_axis(*stage, load.as<Load>()->indices[d]));
+    return windows;
+  }
+
+  /// Whether a group reads the input row by row: all dims but the last one are axes of what it makes of it.
+  bool reads_rows(NodeId group, const Value& input) const {
+    std::vector<NodeId> nodes = members(group);
+    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position(a) < position(b); });
+    const std::optional<std::vector<Read>> reads = reads_of(nodes, input);
+    const std::vector<Expr>& shape = graph_.type(input).shape;
+    if (!reads || reads->empty() || shape.size() < 2) return false;
+    return std::all_of(reads->begin(), reads->end(), [&](const Read& read) {
+      const auto& [stage, load] = read;
+      for (size_t d = 0; d + 1 < shape.size(); ++d) {
+        const Expr& index = load.as<Load>()->indices[d];
+        const bool is_axis = std::any_of(stage->axes.begin(), stage->axes.end(),
+                                         [&](const Axis& axis) { return index.get() == axis.var.get(); });
+        if (!is_axis && !as_one(shape[d])) return false;
+      }
+      return true;
+    });
+  }
+
+  /// The operands that a product reads again for each of its rows, without those that only some rows share (the
+  /// matrices of one batch). Units: bytes.
+  double bytes_for_all_rows(NodeId product) const {
+    const GroupWorkload group = make_group_workload(graph_, make_group({product}), "product");
+    double bytes = 0;
+    for (const Stage& stage : group.workload.stages) {
+      if (!stage->reducer || stage->axes.size() < 2) continue;
+      const Var& row = stage->axes[stage->axes.size() - 2].var;
+      std::vector<const Load*> by_row, others;
+      for (const Expr& body : stage->bodies)
+        visit(body, [&](const Expr& e) {
+          if (const auto* load = e.as<Load>()) (uses_var(e, row) ? by_row : others).push_back(load);
+          return true;
+        });
+      const auto is_batch = [&](const Expr& index) {
+        return std::any_of(stage->axes.begin(), stage->axes.end(),
+                           [&](const Axis& axis) { return index.get() == axis.var.get(); }) &&
+               std::any_of(by_row.begin(), by_row.end(), [&](const Load* load) {
+                 return std::any_of(load->indices.begin(), load->indices.end(),
+                                    [&](const Expr& own) { return own.get() == index.get(); });
+               });
+      };
+      for (const Load* load : others) {
+        double own = static_cast<double>(load->buffer->dtype.bytes());
+        for (size_t d = 0; d < load->indices.size(); ++d) {
+          int64_t extent = 0;
+          if (!is_batch(load->indices[d]) && as_const_int(load->buffer->shape[d], &extent))
+            own *= static_cast<double>(extent);
+        }
+        bytes += own;
+      }
+    }
+    return bytes;
+  }
+
+  static bool as_one(const Expr& extent) {
+    int64_t value;
+    return as_const_int(extent, &value) && value == 1;
+  }
+  static bool moves_with_axis(const StageNode& stage, const Expr& index) {
+    return std::any_of(stage.axes.begin(), stage.axes.end(),
+                       [&](const Axis& axis) { return uses_var(index, axis.var); });
   }
 
   Group make_group(const std::vector<NodeId>& nodes) const {
@@ -326,7 +467,10 @@ class Fuser {
 std::vector<Group> fuse(const Graph& graph, const FuseOptions& options, std::string* explanation) {
   Fuser fuser(graph, options.free, explanation);
   if (options.enabled) fuser.run();
-  if (options.enabled && options.join_windows_from) fuser.join_windows(*options.join_windows_from);
+  if (options.enabled && options.near_bytes) {
+    fuser.join_windows(*options.near_bytes);
+    fuser.join_rows(*options.near_bytes);
+  }
   return fuser.groups();
 }
 

@@ -21,9 +21,10 @@ struct Group {
 struct FuseOptions {
   bool enabled = true;         ///< false: one group per node
   std::set<NodeId> free = {};  ///< nodes that need no kernel: in no group
-  /// Units: bytes. A product whose result is at least as large shares a kernel with what reads it in windows, so that
-  /// the result need not leave a near cache; unset: none does.
-  std::optional<int64_t> join_windows_from = {};
+  /// Units: bytes. What a near cache holds: a product whose result is at least as large shares a kernel with what reads
+  /// it in windows, and two products with the reduction of rows between them (attention) share one when some rows of
+  /// what lies between them fit; unset: no products share kernels.
+  std::optional<int64_t> near_bytes = {};
 };
 
 /// All nodes but sources and free ones in groups, producers first. `explanation` (may be null) gets a line per edge:

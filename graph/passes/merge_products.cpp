@@ -219,7 +219,27 @@ bool scale_into_product(Rewriter& r, const Node& n) {
   return r.replace(n, n.inputs[0]);
 }
 
+/// MatMul(a * number, b * number): scaled operands would be copies, a scaled result costs one multiplication in
+/// registers.
+bool scale_behind_product(Rewriter& r, const Node& n) {
+  if (!n.types[0].dtype.is_float()) return false;
+  double factor = 1;
+  std::vector<Value> operands;
+  for (const Value& input : n.inputs) {
+    const Node* mul = r.single_use(input) ? r.producer(input, "Mul") : nullptr;
+    const auto number = mul ? r.number(mul->inputs[1]) : std::nullopt;
+    const bool moves =
+        number && std::isfinite(*number) && *number != 0 && same_type(r.type(mul->inputs[0]), mul->types[0]);
+    if (moves) factor *= *number;
+    operands.push_back(moves ? mul->inputs[0] : input);
+  }
+  if (operands == n.inputs || !std::isfinite(factor) || factor == 0) return false;
+  const Value product = r.add(n, "MatMul", operands);
+  return r.replace(n, r.add(n, "Mul", {product, r.add_number(n, factor, n.types[0].dtype)}));
+}
+
 constexpr Rule kScaleRules[] = {
+    {"scale-behind-product", "MatMul", "MatMul(a * c, b * d) --> MatMul(a, b) * (c * d)", scale_behind_product},
     {"scale-into-product", "Mul",
      "Transpose(Reshape(MatMul(x, w) + b)) * c --> Transpose(Reshape(MatMul(x, w c) + b c))", scale_into_product},
 };

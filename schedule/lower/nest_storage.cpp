@@ -150,13 +150,13 @@ Storage NestBuilder::allocate_for(int index, int output, const Region& region, b
     lengthen_pieces(shape, static_cast<size_t>(s.separators.back()), line_elements(logical->dtype));
   if (slots > 0) shape.insert(shape.begin(), Expr(slots));
   for (Expr& extent : shape) extent = short_form(extent);
+  if (int64_t row; s.align_elements > 0 && shape.size() >= 2 && as_const_int(shape.back(), &row) &&
+                   row * logical->dtype.bytes() % 4096 == 0)
+    shape.back() = Expr(row + s.align_elements);
   for (const Expr& extent : shape) {
     int64_t value;
     constant = constant && as_const_int(extent, &value) && !__builtin_mul_overflow(bytes, value, &bytes);
   }
-  if (int64_t row; s.align_elements > 0 && shape.size() >= 2 && as_const_int(shape.back(), &row) &&
-                   row * logical->dtype.bytes() % 4096 == 0)
-    shape.back() = Expr(row + s.align_elements);
   // Rows of values start at full vectors, so that the masked vector of a tail never reaches into the next row. Costs
   // nothing: only what is accessed becomes a value.
   if (int64_t row; wanted == Scope::kRegister && shape.size() >= 2 && as_const_int(shape.back(), &row) && row > 1)

@@ -154,6 +154,24 @@ Values complex_product(const Values& in, size_t m, size_t n, size_t k) {
   return {re, im};
 }
 
+Values attention(const Values& in, size_t batches, size_t rows, size_t places, size_t depth, size_t width) {
+  InterpValue out = f32(batches * rows * width);
+  for (size_t row = 0; row < batches * rows; ++row) {
+    const size_t batch = row / rows;
+    InterpValue scores = f32(places);
+    for (size_t j = 0; j < places; ++j) {
+      for (size_t l = 0; l < depth; ++l)
+        scores.f[j] += in[0].f[row * depth + l] * in[1].f[(batch * places + j) * depth + l];
+      scores.f[j] = scores.f[j] * 0.5 + in[2].f[j];
+    }
+    const Values shares = softmax({scores}, 1, places);
+    for (size_t j = 0; j < places; ++j)
+      for (size_t c = 0; c < width; ++c)
+        out.f[row * width + c] += shares[0].f[j] * in[3].f[(batch * places + j) * width + c];
+  }
+  return {out};
+}
+
 }  // namespace
 
 std::vector<WorkloadCase> workload_cases() {
@@ -190,6 +208,10 @@ std::vector<WorkloadCase> workload_cases() {
        abs_difference_workload(5, 4, 9),
        {},
        [=](const Values& in) { return product(in, 5, 4, 9, true, 0, abs_difference); }},
+      {"attention",
+       attention_workload(2, 21, 35, 9, 18),
+       {},
+       [](const Values& in) { return attention(in, 2, 21, 35, 9, 18); }},
       {"u8 * s8 into s32",
        int8_product_workload(4, 6, 30),
        {},

@@ -130,6 +130,30 @@ Workload abs_difference_workload(int64_t m, int64_t n, int64_t k) {
   return make_workload("abs_difference", {a, b}, {c});
 }
 
+Workload attention_workload(int64_t batches, int64_t rows, int64_t places, int64_t depth, int64_t width) {
+  const Tensor q = placeholder("Q", {batches, rows, depth}, kFloat32),
+               k = placeholder("K", {batches, places, depth}, kFloat32), mask = placeholder("mask", {places}, kFloat32),
+               v = placeholder("V", {batches, places, width}, kFloat32);
+  const Tensor products = sum("products", {batches, rows, places}, {depth}, [&](const Indices& i, const Indices& r) {
+    return q(i[0], i[1], r[0]) * k(i[0], i[2], r[0]);
+  });
+  const Tensor scores = compute("scores", {batches, rows, places},
+                                [&](const Indices& i) { return products(i) * constant(0.5) + mask(i[2]); });
+  const Tensor largest = reduce("largest", {batches, rows}, {places}, max_reducer(kFloat32),
+                                [&](const Indices& i, const Indices& r) { return scores(i[0], i[1], r[0]); });
+  const Tensor terms = compute("terms", {batches, rows, places}, [&](const Indices& i) {
+    return call(Intrinsic::kExp, {scores(i) - largest(i[0], i[1])});
+  });
+  const Tensor total = sum("total", {batches, rows}, {places},
+                           [&](const Indices& i, const Indices& r) { return terms(i[0], i[1], r[0]); });
+  const Tensor shares =
+      compute("shares", {batches, rows, places}, [&](const Indices& i) { return terms(i) / total(i[0], i[1]); });
+  const Tensor y = sum("Y", {batches, rows, width}, {places}, [&](const Indices& i, const Indices& r) {
+    return shares(i[0], i[1], r[0]) * v(i[0], r[0], i[2]);
+  });
+  return make_workload("attention", {q, k, mask, v}, {y});
+}
+
 Workload int8_product_workload(int64_t m, int64_t n, int64_t k) {
   const Tensor a = placeholder("A", {m, k}, kUInt8), b = placeholder("B", {k, n}, kInt8, true),
                bias = placeholder("bias", {n}, kInt32, true);

@@ -33,6 +33,9 @@ Workload arg_max_workload(int64_t rows, int64_t columns);
 Workload max_plus_workload(int64_t m, int64_t n, int64_t k);
 /// `sum over k of |A[i, k] - B[j, k]|`.
 Workload abs_difference_workload(int64_t m, int64_t n, int64_t k);
+/// softmax over the last axis of `Q K / 2 + mask`, times V, in each of the batches. Shapes: Q [batches, rows, depth], K
+/// [batches, places, depth], mask [places], V [batches, places, width].
+Workload attention_workload(int64_t batches, int64_t rows, int64_t places, int64_t depth, int64_t width);
 /// u8 * s8 into s32, starting from a bias.
 Workload int8_product_workload(int64_t m, int64_t n, int64_t k);
 /// Product of complex matrices held as separate parts; the reduction carries two values. Outputs: real, imaginary [m,

@@ -1,4 +1,4 @@
-/// Products whose results are read in windows: computed row by row where the window needs them.
+/// Products whose results are read in windows or by rows: computed row by row where they are needed.
 #include "autotune/inside_place.h"
 
 #include <gtest/gtest.h>
@@ -75,6 +75,21 @@ TEST_P(InsidePlaces, RowsOfAProductRollUnderAPool) {
       if (GetParam().threads > 1) continue;
       EXPECT_NE(schedule.to_string().find("rolling_buffer stage=E"), std::string::npos) << schedule.to_string();
     }
+}
+
+TEST_P(InsidePlaces, AttentionTakesRowsThroughBothProducts) {
+  for (const auto& [batches, rows, places, depth, width] :
+       {std::array<int64_t, 5>{3, 45, 70, 16, 32}, {2, 33, 1024, 4, 8}, {5, 16, 16, 8, 24}}) {
+    std::string why;
+    const Schedule schedule =
+        default_schedule(attention_workload(batches, rows, places, depth, width), request({}, 4), &why);
+    // Threads that share few rows would compute some of them twice.
+    const bool placed = batches >= GetParam().threads;
+    for (const char* stage : {"shares", "scores"})
+      EXPECT_TRUE(!placed || why.find(std::string(stage) + ": computed at loop ") != std::string::npos) << why;
+    const std::optional<std::string> wrong = difference(schedule, {});
+    EXPECT_FALSE(wrong.has_value()) << wrong.value_or("") << "\n" << why << schedule.to_string();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, InsidePlaces,

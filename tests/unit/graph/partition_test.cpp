@@ -273,8 +273,54 @@ TEST(Fuse, LargeProductsJoinTheWindowsThatReadThem) {
   };
   const int64_t bytes = 24 * 32 * 32 * 4;
   EXPECT_EQ(sizes({}), (std::vector<size_t>{2, 1, 1}));
-  EXPECT_EQ(sizes({.join_windows_from = bytes}), (std::vector<size_t>{3, 1}));
-  EXPECT_EQ(sizes({.join_windows_from = bytes + 1}), (std::vector<size_t>{2, 1, 1}));
+  EXPECT_EQ(sizes({.near_bytes = bytes}), (std::vector<size_t>{3, 1}));
+  EXPECT_EQ(sizes({.near_bytes = bytes + 1}), (std::vector<size_t>{2, 1, 1}));
+}
+
+TEST(Fuse, ProductsOnBothSidesOfASoftmaxJoinIt) {
+  const auto sizes = [&](const char* text, int64_t near_bytes) {
+    std::vector<size_t> sizes;
+    for (const Group& group : fuse(parsed(text), {.near_bytes = near_bytes})) sizes.push_back(group.nodes.size());
+    return sizes;
+  };
+  constexpr const char* kJoined = R"(graph "" {
+  %q: f32[2, 3, 40, 8] = input
+  %k: f32[2, 3, 8, 50] = input
+  %v: f32[2, 3, 50, 8] = input
+  %m: f32[50] = input
+  %s: f32[2, 3, 40, 50] = MatMul(%q, %k)
+  %t: f32[2, 3, 40, 50] = Add(%s, %m)
+  %p: f32[2, 3, 40, 50] = Softmax(%t) {axis = -1}
+  %o: f32[2, 3, 40, 8] = MatMul(%p, %v)
+  return %o as "o"
+})";
+  // So many rows of 50 scores side by side, not fewer.
+  EXPECT_EQ(sizes(kJoined, 32 * 50 * 4), (std::vector<size_t>{4}));
+  EXPECT_EQ(sizes(kJoined, 32 * 50 * 4 - 1), (std::vector<size_t>{2, 1, 1}));
+  // The weights of a second layer are more than a near cache keeps for all rows.
+  EXPECT_EQ(sizes(R"(graph "" {
+  %x: f32[40, 64] = input
+  %w: f32[64, 64] = input
+  %u: f32[64, 5000] = input
+  %a: f32[40, 64] = MatMul(%x, %w)
+  %p: f32[40, 64] = Softmax(%a) {axis = -1}
+  %o: f32[40, 5000] = MatMul(%p, %u)
+  return %o as "o"
+})",
+                  64 * 1024),
+            (std::vector<size_t>{1, 1, 1}));
+  // Each column of what the second product makes needs all rows of the first one's.
+  EXPECT_EQ(sizes(R"(graph "" {
+  %x: f32[40, 64] = input
+  %w: f32[64, 40] = input
+  %u: f32[8, 40] = input
+  %a: f32[40, 40] = MatMul(%x, %w)
+  %p: f32[40, 40] = Softmax(%a) {axis = -1}
+  %o: f32[8, 40] = MatMul(%u, %p)
+  return %o as "o"
+})",
+                  64 * 1024),
+            (std::vector<size_t>{1, 1, 1}));
 }
 
 TEST(Fuse, WindowsDoNotJoinWindows) {
@@ -286,7 +332,7 @@ TEST(Fuse, WindowsDoNotJoinWindows) {
   return %p as "p"
 })");
   std::string why;
-  EXPECT_EQ(fuse(graph, {.join_windows_from = 4096}, &why).size(), 2u);
+  EXPECT_EQ(fuse(graph, {.near_bytes = 4096}, &why).size(), 2u);
   EXPECT_NE(why.find("no longer than copying"), std::string::npos) << why;
 }
 
