@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "codegen/c_source.h"
 #include "graph/pipeline.h"
 #include "runtime/base/files.h"
 #include "schedule/trace.h"
@@ -158,6 +159,7 @@ void CompileObserver::scheduled(const CompiledKernel& kernel) {
           (form == "cpp"     ? trace_to_cpp(trace, kernel.name)
            : form == "json"  ? trace_to_json(trace) + "\n"
            : form == "loops" ? to_string(lower(schedule, LowerOptions{.pass_limit = 0}).function) + "\n"
+           : form == "c"     ? to_c(LoopProgram{{lower(schedule, LowerOptions{.pass_limit = 0}).function}})
                              : schedule.to_string()) +
           "\n");
   }

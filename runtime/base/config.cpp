@@ -19,7 +19,7 @@ const Switch kTable[] = {
      "print loop IR after changes, after each pass or around one pass", &Config::print_ir},
     {"print-graph", "WHEN", "after-change|after-each|after:|before:",
      "print the graph after changes, after each pass or around one pass", &Config::print_graph},
-    {"print-schedule", "FORM", "steps|cpp|json|loops", "print each kernel's schedule", &Config::print_schedule},
+    {"print-schedule", "FORM", "steps|cpp|json|loops|c", "print each kernel's schedule", &Config::print_schedule},
     {"explain", "WHAT", "fusion|schedule|layout|memory|tuning",
      "give reasons for decisions: fusion, schedule, layout, memory, tuning, separated by commas", &Config::explain,
      /*is_list=*/true},

@@ -138,7 +138,7 @@ TEST(PrintIr, AfterEachPrintsUnchangedPassesToo) {
 
 TEST(PrintSchedule, EveryForm) {
   const std::pair<const char*, const char*> forms[] = {
-      {"steps", "("}, {"cpp", "Schedule& s"}, {"json", "tensmith.schedule/1"}, {"loops", "func "}};
+      {"steps", "("}, {"cpp", "Schedule& s"}, {"json", "tensmith.schedule/1"}, {"loops", "func "}, {"c", "int32_t "}};
   for (const auto& [form, expected] : forms) {
     const Switches set{{"print-schedule", form}, {"filter", "matmul"}};
     const Shown shown = compile_shown();
