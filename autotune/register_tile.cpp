@@ -85,6 +85,20 @@ std::vector<RegisterTile> register_tiles(const TileProblem& p, const Target& tar
   return tiles;
 }
 
+namespace {
+
+/// As few rows as make no more tiles, where that costs nothing: a small last tile waits for its accumulators, and is a
+/// second body where an even one is none (16 rows of 384 columns over 768 steps: 9 and 7 rows 0.95 of peak, twice 8
+/// rows 0.98; 20 rows 0.94 and 0.965).
+void even_out(RegisterTile& best, const TileProblem& p, const Target& target) {
+  const int64_t count = (p.rows + best.rows - 1) / best.rows;
+  const int64_t even = ((p.rows + count - 1) / count + p.row_multiple - 1) / p.row_multiple * p.row_multiple;
+  for (const RegisterTile& tile : register_tiles(p, target))
+    if (tile.vectors == best.vectors && tile.rows == even && tile.cycles <= best.cycles * 1.005) best.rows = tile.rows;
+}
+
+}  // namespace
+
 RegisterTile choose_register_tile(const TileProblem& p, const Target& target) {
   RegisterTile best;
   for (const RegisterTile& tile : register_tiles(p, target)) {
@@ -94,6 +108,7 @@ RegisterTile choose_register_tile(const TileProblem& p, const Target& target) {
     if (better)
       best = {tile.rows, tile.vectors, best.cycles == 0 ? tile.cycles : std::min(tile.cycles, best.cycles), 0};
   }
+  if (best.cycles > 0) even_out(best, p, target);
   const double ideal = static_cast<double>(p.rows) * p.columns / p.lanes / target.fma_ports;
   best.efficiency = best.cycles > 0 ? ideal / best.cycles : 0;
   return best;

@@ -132,6 +132,7 @@ std::vector<Item> vector_items() {
 std::vector<Item> all_items(int lanes) {
   std::vector<Item> items;
   for (int64_t m : {8, 16, 49, 128, 196, 512, 1024}) items.push_back(matmul(m, 768, 768));
+  for (int64_t m : {8, 16}) items.push_back(matmul(m, 384, 768));  // weights that stay in L2: the tile shows
   items.push_back(matmul(1, 3072, 768));  // one row: the weights stream from the last level of cache
   items.push_back(matmul(1, 768, 3072));
   items.push_back(matmul(128, 3072, 768));

@@ -71,6 +71,17 @@ TEST(RegisterTile, FewRowsReadTheVectorsOnce) {
   EXPECT_EQ(choose_register_tile(problem, target_of("sapphirerapids")).rows, 8);
 }
 
+TEST(RegisterTile, TilesOfRowsAreEven) {
+  TileProblem problem;
+  problem.columns = 768;
+  problem.lanes = 16;
+  problem.steps = 768;
+  for (const int64_t rows : {16, 20, 24}) {
+    problem.rows = rows;
+    EXPECT_EQ(choose_register_tile(problem, target_of("sapphirerapids")).rows, rows / 2);
+  }
+}
+
 TEST(RegisterTile, DepthwiseLeavesRoomForWeightsAndSharedInputs) {
   TileProblem problem;
   problem.rows = 28;
