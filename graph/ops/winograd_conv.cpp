@@ -228,7 +228,6 @@ OpDef winograd_conv() {
             if (as_const_int(ctx.input(0).shape[1], &channels)) points *= static_cast<double>(channels);
             return points * kWinogradKernel * kWinogradKernel;
           },
-      .work = executed,
       .work = products_of_tiles,
       .samples = samples(),
   };
