@@ -11,7 +11,8 @@ namespace tensmith {
 /// that had .834): one row a program of the kernel's and the
 /// heaviest nests' features and a loss on pairs, on top of the analytic score .854; the same without the analytic score
 /// .828; a row for each nest whose values are summed .828; squared error of log2 times .819 and .793. Of 60 tasks, a
-/// tree a round that sees half of the columns and four fifths of the samples .855; four that see a fifth and half .866.
+/// tree a round that sees half of the columns and four fifths of the samples .858; four that see a fifth and half, and
+/// the steeper loss, .866 (chosen on these tasks).
 struct XgboostOptions {
   int rounds = 120, depth = 4;
   double eta = 0.1, min_child_weight = 2, lambda = 2, subsample = 0.5, columns = 0.2;

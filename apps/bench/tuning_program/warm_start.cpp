@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "apps/bench/tuning_program/bench_task.h"
@@ -68,10 +69,34 @@ Json warm_start(const PartOptions& options, CostStore& store) {
         runs[static_cast<size_t>(start)].push_back(
             search_once(task, scorer, options.trials, number, carries ? good : std::vector<KnownGood>()));
       }
-    double best = 1e300;
+    // Short windows are noisy, and of hundreds of candidates the luckiest would be the best: those in front are
+    // compared thoroughly, and count by that.
+    std::map<std::string, Trial> front;
     for (const auto& kind : runs)
       for (const std::vector<Trial>& run : kind)
-        for (const Trial& trial : run) best = std::min(best, trial.cost);
+        for (const Trial& trial : run)
+          if (std::isfinite(trial.cost)) front.emplace(BenchTask::key_of(*trial.candidate), trial);
+    std::vector<std::pair<double, const Candidate*>> order;
+    for (const auto& [key, trial] : front) order.emplace_back(trial.cost, trial.candidate.get());
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    constexpr size_t kCompared = 16;
+    order.resize(std::min(order.size(), kCompared));
+    std::vector<const Candidate*> field;
+    for (const auto& [cost, candidate] : order) field.push_back(candidate);
+    task.compare(field, options.rounds);
+    const std::string usual = BenchTask::key_of(*task.usual);
+    double best = 1;
+    for (auto& kind : runs)
+      for (std::vector<Trial>& run : kind)
+        for (Trial& trial : run) {
+          if (!std::isfinite(trial.cost)) continue;
+          const std::vector<double>& finals = task.finals(*trial.candidate);
+          if (BenchTask::key_of(*trial.candidate) == usual) trial.cost = 1;
+          else if (!finals.empty()) trial.cost = median_of(finals);
+          // Of what was not compared none is taken to be better than all that was.
+          else trial.cost = std::max(trial.cost, order.back().first);
+          if (!finals.empty()) best = std::min(best, trial.cost);
+        }
     Json entry;
     entry["op"] = op;
     entry["best_to_default"] = best;
@@ -80,6 +105,7 @@ Json warm_start(const PartOptions& options, CostStore& store) {
       for (const std::vector<Trial>& run : runs[k]) {
         const size_t trials = trials_until(run, best / kReached);
         entry[names[k]].push_back(trials);
+        if (trials <= run.size()) entry["by"][names[k]].push_back(run[trials - 1].origin);
         sums[k] += static_cast<double>(trials);
       }
     json["second"].push_back(entry);
