@@ -165,6 +165,7 @@ class FunctionEmitter {
   std::unordered_map<const ExprNode*, bool> in_bounds_;  // answers for the reads of this statement
   bool index_mode_ = false;
   llvm::Value* mask_ = nullptr;  // lanes that the surrounding selects need; null: all
+  const Load* unmasked_ = nullptr;  // reads its whole register, whatever its mask
 
   llvm::Value* context_ = nullptr;  // const tensmith_context*; null constant inside a parallel loop
   llvm::Value* thread_ = nullptr;   // i32

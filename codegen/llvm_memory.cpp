@@ -1,5 +1,6 @@
 // Reads and writes of FunctionEmitter.
 #include "codegen/llvm_function.h"
+#include "tensor/equal_hash.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -119,7 +120,8 @@ Value* FunctionEmitter::emit_load(const Load& e) {
     const RegisterAccess access = register_access(e.buffer, index);
     Value* value = place.registers->load(v_, access);
     if (access.lanes != lanes) value = v_.splat(value, lanes);
-    return e.predicate ? builder_.CreateSelect(emit(e.predicate), value, v_.zero(e.dtype)) : value;
+    return e.predicate.get() && &e != unmasked_ ? builder_.CreateSelect(emit(e.predicate), value, v_.zero(e.dtype))
+                                                : value;
   }
   Value* mask = load_mask(e, lanes);
   if (lanes == 1) {
@@ -152,14 +154,22 @@ void FunctionEmitter::emit_store(const Store& s) {
   const BufferPlace& place = place_of(s.buffer);
   const DType element = s.buffer->dtype.element();
   const DType type = s.value.dtype();
+  const bool overwrites = place.registers && s.predicate.get() && type.lanes > 1 &&
+                          place.registers->has_unseen_lanes(register_access(s.buffer, index));
+  // What is accumulated lane by lane: lanes that nobody sees may stay what they are.
+  if (const Binary* sum = overwrites ? s.value.as<Binary>() : nullptr)
+    for (const Expr& operand : {sum->a, sum->b})
+      if (const Load* own = operand.as<Load>(); own && own->buffer.same_as(s.buffer) && equal(own->indices[0], index))
+        unmasked_ = own;
   Value* value = emit(s.value);
+  unmasked_ = nullptr;
   Value* mask = s.predicate ? emit(s.predicate) : nullptr;
   if (auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask); constant && constant->isAllOnesValue())
     mask = nullptr;
   if (place.registers) {
     const RegisterAccess access = register_access(s.buffer, index);
     if (access.lanes != type.lanes) value = v_.slice(value, type.lanes - 1, 1);
-    if (mask) value = builder_.CreateSelect(mask, value, place.registers->load(v_, access));
+    if (mask && !overwrites) value = builder_.CreateSelect(mask, value, place.registers->load(v_, access));
     place.registers->store(v_, access, value);
     return;
   }

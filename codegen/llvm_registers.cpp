@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tensor/equal_hash.h"
 #include "tensor/walk.h"
 
 namespace tensmith {
@@ -54,20 +55,22 @@ RegisterTile::RegisterTile(const Buffer& buffer, const Stmt& body, LlvmValues& v
     : buffer_(buffer) {
   std::vector<RegisterAccess> accesses;
   std::set<std::pair<int64_t, int>> seen;
-  auto add = [&](const Buffer& used, const std::vector<Expr>& indices) {
+  std::vector<std::pair<RegisterAccess, Expr>> masks;
+  auto add = [&](const Buffer& used, const std::vector<Expr>& indices, const Expr& predicate) {
     if (!used.same_as(buffer)) return;
     TS_CHECK(indices.size() == 1) << buffer->name << " is not flat";
     RegisterAccess access = register_access(buffer, indices[0]);
     if (seen.insert({access.offset, access.lanes}).second) accesses.push_back(access);
+    masks.emplace_back(access, predicate);
   };
   visit(
       body,
       [&](const Stmt& s) {
-        if (auto* store = s.as<Store>()) add(store->buffer, store->indices);
+        if (auto* store = s.as<Store>()) add(store->buffer, store->indices, store->predicate);
         return true;
       },
       [&](const Expr& e) {
-        if (auto* load = e.as<Load>()) add(load->buffer, load->indices);
+        if (auto* load = e.as<Load>()) add(load->buffer, load->indices, load->predicate);
         return true;
       });
   // Largest first, so that a contained access finds its slot; ties by offset to be deterministic.
@@ -94,7 +97,15 @@ RegisterTile::RegisterTile(const Buffer& buffer, const Stmt& body, LlvmValues& v
     llvm::Type* type = values.type(buffer->dtype.with_lanes(access.lanes));
     slots_.emplace(access.offset, Slot{access.lanes, alloca_builder.CreateAlloca(type, nullptr, buffer->name)});
   }
+  for (const auto& [access, predicate] : masks) {
+    const auto& [first, slot] = slot_of(access);
+    const auto [known, fresh] = masks_.try_emplace(first, predicate);
+    const bool constant = predicate.get() && collect_vars(predicate).empty() && slot.lanes == access.lanes;
+    if (!constant || (!fresh && !(known->second.get() && equal(known->second, predicate)))) known->second = Expr();
+  }
 }
+
+bool RegisterTile::has_unseen_lanes(RegisterAccess access) const { return masks_.at(slot_of(access).first).get(); }
 
 const std::pair<const int64_t, RegisterTile::Slot>& RegisterTile::slot_of(RegisterAccess access) const {
   auto next = slots_.upper_bound(access.offset);

@@ -28,6 +28,9 @@ class RegisterTile {
 
   llvm::Value* load(LlvmValues& values, RegisterAccess access) const;
   void store(LlvmValues& values, RegisterAccess access, llvm::Value* value) const;
+  /// Whether all reads and writes of the access's slot stand under one and the same constant mask (the tail of a row of
+  /// a tile): what the other lanes hold does not matter, so that writes may overwrite them.
+  bool has_unseen_lanes(RegisterAccess access) const;
 
  private:
   struct Slot {
@@ -38,6 +41,7 @@ class RegisterTile {
 
   Buffer buffer_;
   std::map<int64_t, Slot> slots_;  // by first lane
+  std::map<int64_t, Expr> masks_;  // by first lane of a slot: the mask of all its accesses, null where they differ
 };
 
 }  // namespace tensmith

@@ -300,6 +300,36 @@ TEST_P(MemoryTest, RegisterTileMixesVectorsAndLanes) {
   }
 }
 
+TEST_P(MemoryTest, RegisterTailsKeepTheirMask) {
+  // A tail of five lanes is summed up in a loop. Where everything stands under its mask, what the other lanes hold is
+  // nobody's business; where one read sees them all, or another mask more of them, they stay what they were.
+  enum { kSame, kSeenWhole, kSeenWider };
+  for (int seen : {kSame, kSeenWhole, kSeenWider}) {
+    Buffer x = make_buffer("x", kFloat32, {Expr(8)}), y = make_buffer("y", kFloat32, {Expr(8)});
+    Buffer acc = make_buffer("acc", kFloat32, {Expr(8)}, Scope::kRegister);
+    const Expr lanes = Ramp::make(Expr(0), Expr(1), 8);
+    const auto below = [&](int64_t count) {
+      return Expr(Binary::make(BinaryOp::kLT, lanes, Broadcast::make(Expr(count), 8)));
+    };
+    const Expr tail = below(5);
+    std::vector<Stmt> body;
+    if (seen != kSame) body.push_back(Store::make(acc, {lanes}, make_const(kFloat32.with_lanes(8), 100)));
+    body.push_back(Store::make(acc, {lanes}, make_const(kFloat32.with_lanes(8), 7), tail));
+    Var k("k");
+    const Expr sum = Load::make(acc, {lanes}, tail) + Load::make(x, {lanes});
+    body.push_back(For::make(k, Expr(0), Expr(3), ForKind::kSerial, Store::make(acc, {lanes}, sum, tail)));
+    if (seen == kSame) body.push_back(Store::make(y, {lanes}, Load::make(acc, {lanes}, tail)));
+    else body.push_back(Store::make(y, {lanes}, Load::make(acc, {lanes}, seen == kSeenWhole ? Expr() : below(7))));
+    LoopFunction f{"tails", {x, y}, {}, {y}, Allocate::make(acc, Block::make(body)), {}};
+    InterpValue vx = counted(kFloat32, 8), vy = make_interp_value(kFloat32, 8);
+    ASSERT_EQ(run_code(f, target(), {&vx, &vy}), 0);
+    for (int i = 0; i < 8; ++i) {
+      const double outside = seen == kSame || (seen == kSeenWider && i == 7) ? 0 : 100;
+      EXPECT_EQ(at(vy, i), i < 5 ? 7 + 3 * at(vx, i) : outside) << "lane " << i << ", seen " << seen;
+    }
+  }
+}
+
 std::string error_of(const LoopFunction& f) {
   try {
     compile({{f}}, Target::host());
