@@ -28,7 +28,11 @@ Expr NestBuilder::value_of(NestInstance& in, int loop, RangeMap* free) {
   if (in.value[loop]) return in.value[loop];
   const StageState& s = stage(in.stage);
   const LoopRelation* used = s.consumer_of(loop);
-  if (!used) {
+  // The tail of a loop that is split further inside does not reach beyond it.
+  const bool whole = used && free && used->kind == Kind::kSplit && is_open(in, loop) &&
+                     (used->tail == Tail::kPeel || used->tail == Tail::kGuard) && s.maker_of(loop) != nullptr &&
+                     !can_prove(floor_mod(extent_of(in, loop), Expr(used->factor)) == 0, facts_);
+  if (!used || whole) {
     TS_CHECK(free) << s.name << "." << s.loops[loop].name << " is not open";
     auto [it, fresh] = in.free_vars.try_emplace(loop);
     if (fresh) it->second = Var(s.loops[loop].name);
@@ -48,6 +52,12 @@ Expr NestBuilder::value_of(NestInstance& in, int loop, RangeMap* free) {
       base = min(base, max(whole - Expr(used->factor), Expr(0)));
   }
   return short_form(base + value_of(in, used->inner, free));
+}
+
+bool NestBuilder::is_open(const NestInstance& in, int loop) const {
+  if (in.value[loop]) return false;
+  const LoopRelation* used = stage(in.stage).consumer_of(loop);
+  return !used || (used->kind == Kind::kSplit && is_open(in, used->outer) && is_open(in, used->inner));
 }
 
 bool NestBuilder::is_positive(const Expr& extent) const {

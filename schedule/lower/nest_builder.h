@@ -113,6 +113,8 @@ class NestBuilder {
   Expr extent_of(const NestInstance& in, int loop);
   Expr value_of(NestInstance& in, int loop, RangeMap* free);
   bool determined(const NestInstance& in, int loop) const;
+  /// Whether no part of the loop has a value yet.
+  bool is_open(const NestInstance& in, int loop) const;
   /// Whether the extent is known to be at least 1.
   bool is_positive(const Expr& extent) const;
   VarMap axis_values(NestInstance& in, bool with_reduce);
