@@ -16,8 +16,10 @@
 #include "graph/passes/fold.h"
 #include "graph/passes/fold_batch_norm.h"
 #include "graph/passes/merge_products.h"
+#include "graph/passes/pad_planes.h"
 #include "graph/passes/recompose.h"
 #include "graph/passes/separate_rows.h"
+#include "graph/passes/split_phases.h"
 #include "runtime/base/files.h"
 
 namespace tensmith::graph {
@@ -57,12 +59,17 @@ constexpr GraphPass kPasses[] = {
      eliminate_common},
     {"merge-products", "makes one product of several with the same operand",
      "late: patterns before it look for single products, and equal ones are one by now", 1, false, merge_products},
+    {"split-phases", "makes convolutions of transposed ones, for each phase of the output",
+     "behind all passes that change weights by channel, before the choice among ways to compute a convolution", 1,
+     false, split_phases},
     {"choose-algorithm", "picks among ways to compute a convolution by their cost on the target",
      "behind all passes that look for convolutions or change their weights", 2, false, choose_algorithm},
     {"flush-subnormals", "sets weights to zero that are too small to count",
      "behind all passes that make weights, once for each", 2, false, flush_subnormals},
     {"separate-rows", "copies where rows that the caller sees meet operators with channels",
      "behind all passes that would see a copy between two operators", 2, false, separate_rows},
+    {"pad-planes", "pads the data of convolutions whose vectors run along rows of pixels before, not on the way",
+     "behind separate-rows, which leaves those convolutions whose results stay planes", 1, false, pad_planes},
     {"dce", "removes nodes that no output needs", "last: nothing behind it makes dead nodes", 0, true, eliminate_dead},
 };
 

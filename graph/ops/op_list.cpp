@@ -65,6 +65,7 @@ const std::vector<OpDef>& definitions() {
     add(ops::identity());
     add(ops::input());
     add(ops::instance_normalization());
+    add(ops::interleave());
     add(ops::layer_normalization());
     add(ops::linear_attention());
     add(ops::lp_normalization());

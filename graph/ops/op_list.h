@@ -57,6 +57,7 @@ OpDef group_normalization();
 OpDef identity();
 OpDef input();
 OpDef instance_normalization();
+OpDef interleave();
 OpDef layer_normalization();
 OpDef linear_attention();
 OpDef lp_normalization();

@@ -50,6 +50,7 @@ set(TS_OP_SOURCES
   ops/group_normalization.cpp
   ops/identity.cpp
   ops/injective.cpp
+  ops/interleave.cpp
   ops/input.cpp
   ops/integer_products.cpp
   ops/layer_normalization.cpp

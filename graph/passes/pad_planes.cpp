@@ -1,0 +1,60 @@
+#include "graph/passes/pad_planes.h"
+
+#include <algorithm>
+
+#include "graph/op_def.h"
+
+namespace tensmith::graph {
+
+namespace {
+
+/// Whether the node's result, or what is computed from it element by element in the same kernel, is an output.
+bool reaches_output(const Graph& graph, NodeId id, int depth = 24) {
+  for (const Graph::Use& use : graph.uses({id, 0})) {
+    if (use.node < 0) return true;
+    const Node& user = graph.node(use.node);
+    if (depth > 0 && user.op->fusion == FusionKind::kElementwise && reaches_output(graph, use.node, depth - 1))
+      return true;
+  }
+  return false;
+}
+
+bool wants_padding(const Graph& graph, const Node& node) {
+  if (node.op->name != "Conv" || !node.op->domain.empty() || graph.constant(node.inputs[0])) return false;
+  const TensorType& data = graph.type(node.inputs[0]);
+  if (data.rank() < 3 || !data.is_static() || !node.types[0].is_static()) return false;
+  if (node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") return false;
+  // One channel a result is too little work to copy the data for.
+  if (node.attrs.get_int("group", 1) == data.static_shape()[1]) return false;
+  const std::vector<int64_t> pads = node.attrs.get_ints("pads");
+  const size_t rank = pads.size() / 2;
+  return rank > 0 && (pads[rank - 1] > 0 || pads[2 * rank - 1] > 0);
+}
+
+}  // namespace
+
+int pad_planes(GraphEditor& edit, const PassOptions&) {
+  Rewriter r(edit);
+  int count = 0;
+  for (NodeId id : edit.graph().topological_order()) {
+    if (!edit.graph().alive(id)) continue;
+    const Node& node = edit.graph().node(id);
+    if (!wants_padding(edit.graph(), node) || !reaches_output(edit.graph(), id)) continue;
+    const std::vector<int64_t> pads = node.attrs.get_ints("pads");
+    const auto rank = static_cast<std::ptrdiff_t>(pads.size() / 2);
+    // Those of a convolution leave out the first two axes.
+    std::vector<int64_t> all(2, 0);
+    all.insert(all.end(), pads.begin(), pads.begin() + rank);
+    all.insert(all.end(), 2, 0);
+    all.insert(all.end(), pads.begin() + rank, pads.end());
+    std::vector<Value> inputs = node.inputs;
+    inputs[0] = r.add(node, "Pad", {inputs[0], r.add_ints(node, all)});
+    AttrMap attrs = node.attrs;
+    attrs.set("pads", std::vector<int64_t>(pads.size(), 0));
+    const Value made = r.add(node, "Conv", std::move(inputs), std::move(attrs));
+    count += r.replace(node, made);
+  }
+  return count;
+}
+
+}  // namespace tensmith::graph
