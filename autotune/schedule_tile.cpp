@@ -27,7 +27,7 @@ class Tiler {
         body_(draft.effective(reduction)),
         feeds_(reads_stages()),
         vec_(axis_name(reader, plan.vector_axis)),
-        block_(std::min<int64_t>(int64_t{plan.tile.vectors} * lanes_, (plan.columns + lanes_ - 1) / lanes_ * lanes_)) {}
+        block_(block_of_columns(plan)) {}
 
   void run() {
     turn_wholes();
@@ -44,10 +44,14 @@ class Tiler {
   }
 
  private:
+  /// The loop of an axis; of one that has groups, the loop within a group.
   std::string axis_name(const std::string& stage, int axis) const {
-    return draft_.stage(stage).loops[draft_.stage(stage).axis_loops[axis]].name;
+    const std::string& name = draft_.stage(stage).loops[draft_.stage(stage).axis_loops[axis]].name;
+    return stage == reader_ && axis == plan_.group_axis ? name + ".w" : name;
   }
-  int64_t size_of_axis(int axis) const { return draft_.extent_of(draft_.stage(reader_), axis); }
+  int64_t size_of_axis(int axis) const {
+    return axis == plan_.group_axis ? plan_.group_size : draft_.extent_of(draft_.stage(reader_), axis);
+  }
   int64_t row_tiles() const {
     const int64_t all = plan_.outer_row_axis < 0 ? plan_.rows : plan_.rows * size_of_axis(plan_.outer_row_axis);
     return (all + plan_.tile.rows - 1) / plan_.tile.rows;
@@ -86,6 +90,15 @@ class Tiler {
 
   /// The reader: tiles of rows x (vectors * lanes), everything else outside.
   void cut_reader() {
+    if (plan_.group_axis >= 0) {
+      const StageState& s = draft_.stage(reader_);
+      const std::string loop = s.loops[s.axis_loops[plan_.group_axis]].name;
+      const int64_t groups = ScheduleDraft::size_of(s.stage->axes[plan_.group_axis].extent) / plan_.group_size;
+      schedule_.split(reader_, loop, plan_.group_size, loop + ".g", loop + ".w");
+      batch_.push_back(loop + ".g");
+      batches_ *= static_cast<double>(groups);
+      iterations_[batch_.back()] = groups;
+    }
     for (int axis : draft_.storage_order(draft_.stage(reader_))) {
       if (axis == plan_.vector_axis || axis == plan_.row_axis || axis == plan_.outer_row_axis) continue;
       const bool batch = std::count(plan_.batch_axes.begin(), plan_.batch_axes.end(), axis) > 0;

@@ -43,7 +43,10 @@ int64_t values_of(const Expr& index, const StageNode& body, int row_dim, int64_t
 void look_at_window(const StageNode& body, const TensorAccess& access, const Var& v, TilePlan* plan) {
   int64_t elements = 1;
   for (const Expr& index : access.indices) {
-    if (uses_var(index, v)) continue;
+    if (uses_var(index, v)) {
+      elements *= values_of(index, body, -1, 1);  // vectors that start apart are loads apart
+      continue;
+    }
     elements *= values_of(index, body, plan->row_dim, plan->rows);
     if (plan->row_dim >= 0 && uses_var(index, body.axes[plan->row_dim].var))
       plan->problem.shared_rows = std::max(
@@ -109,8 +112,53 @@ bool is_read_often(int64_t points, int64_t steps, int64_t elements) {
   return points * steps >= kOften * elements;
 }
 
+// Vectors that start anywhere mostly lie in two lines, and such a load takes as long as four (2.26 cycles in a tile of
+// 12x16 pixels of planes, whose fraction of peak is 0.22 for that).
+constexpr double kSplitLoads = 3;
+
+/// The size of the groups of `var`'s values by which the body reads its operands (index `var // size`), 0 without such
+/// an index, -1 when there are several sizes.
+int64_t group_size_of(const StageNode& body, const Var& var) {
+  int64_t size = 0;
+  for (const Expr& value : body.bodies)
+    visit(value, [&](const Expr& e) {
+      const auto* division = e.as<Binary>();
+      int64_t by = 0;
+      if (!division || division->op != BinaryOp::kFloorDiv || !is_var(division->a, var) ||
+          !as_const_int(division->b, &by))
+        return true;
+      size = size == 0 || size == by ? by : -1;
+      return true;
+    });
+  return size;
+}
+
+/// The accesses as they are within the first group.
+std::vector<TensorAccess> within_group(std::vector<TensorAccess> accesses, const Var& var, int64_t size) {
+  for (TensorAccess& access : accesses)
+    for (Expr& index : access.indices)
+      index = rewrite(index, [&](const Expr& e) {
+        const auto* division = e.as<Binary>();
+        const bool group = division && division->op == BinaryOp::kFloorDiv && is_var(division->a, var) &&
+                           is_const_int(division->b, size);
+        return group ? Expr(0) : e;
+      });
+  return accesses;
+}
+
+/// Whether the reduction moves the access along the axis that becomes vectors (taps along a row of pixels).
+bool shifts_along(const StageNode& body, const TensorAccess& access, const Var& v) {
+  return std::any_of(access.indices.begin(), access.indices.end(),
+                     [&](const Expr& index) { return uses_var(index, v) && values_of(index, body, -1, 1) > 1; });
+}
+
+// Elements that lie so far apart are picked out of whole vectors.
+constexpr int64_t kMostPicked = 4;
+
+/// Fills in the plan with the axis at `row_place` of the reader's storage order as rows (-1: none, and nothing when
+/// that axis suits no rows).
 bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const std::string& reduction_name,
-               TilePlan* plan) {
+               int row_place, TilePlan* plan) {
   const ScheduleState& state = draft.schedule.state();
   const StageState& reader = draft.stage(reader_name);
   const Stage reader_stage = draft.effective(reader_name), body = draft.effective(reduction_name);
@@ -124,15 +172,27 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   plan->vector_dim = dim_read_with(state, *reader_stage, reduction_index, reader.stage->axes[plan->vector_axis].var);
   if (plan->vector_dim < 0) return false;
   plan->columns = size(plan->vector_axis);
-  // The next axis whose rows can share the vectors.
-  for (size_t k = order.size() - 1; k-- > 0;) {
-    if (size(order[k]) == 1) break;
-    const int dim = dim_read_with(state, *reader_stage, reduction_index, reader.stage->axes[order[k]].var);
-    if (dim < 0) continue;
-    plan->row_axis = order[k];
-    plan->row_dim = dim;
-    plan->rows = size(order[k]);
-    break;
+  if (row_place >= 0) {
+    const int axis = order[static_cast<size_t>(row_place)];
+    plan->row_axis = axis;
+    plan->row_dim = dim_read_with(state, *reader_stage, reduction_index, reader.stage->axes[axis].var);
+    plan->rows = size(axis);
+    if (plan->rows == 1 || plan->row_dim < 0) return false;
+  }
+  std::vector<TensorAccess> accesses = accesses_of(state, *body);
+  for (const auto& [axis, dim, extent] : {std::tuple{plan->vector_axis, plan->vector_dim, &plan->columns},
+                                          std::tuple{plan->row_axis, plan->row_dim, &plan->rows}}) {
+    if (axis < 0) continue;
+    const Var var = body->axes[static_cast<size_t>(dim)].var;
+    const int64_t group = group_size_of(*body, var);
+    if (group == 0) continue;
+    // Of both axes at once nobody has groups.
+    if (group < 0 || plan->group_axis >= 0 || *extent % group != 0) return false;
+    if (group == *extent) continue;
+    plan->group_axis = axis;
+    plan->group_size = group;
+    *extent = group;
+    accesses = within_group(std::move(accesses), var, group);
   }
   int64_t free_steps = 1;              // of the loops that no condition on rows depends on
   std::vector<bool> conditioned_axes;  // by reduce axis
@@ -156,6 +216,9 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   problem.rows = plan->rows;
   problem.columns = plan->columns;
   problem.lanes = draft.lanes_for(body->outputs[0]->dtype);
+  // A group that fills no vector gets a shorter one.
+  if (plan->group_axis == plan->vector_axis)
+    while (problem.lanes > 4 && problem.lanes / 2 >= plan->columns) problem.lanes /= 2;
   problem.steps = plan->steps;
   problem.row_loads = problem.column_loads = problem.element_loads = 0;
   // Of an operand's bytes, those that a piece of the reader needs.
@@ -173,7 +236,8 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     }
     return static_cast<int64_t>(bytes);
   };
-  for (const TensorAccess& access : accesses_of(state, *body)) {
+  bool shifts = false, picks = false;
+  for (const TensorAccess& access : accesses) {
     const auto v_stride = stride_of(state, access, *body, v);
     const auto r_stride =
         plan->row_dim < 0 ? std::optional<int64_t>(0) : stride_of(state, access, *body, body->axes[plan->row_dim].var);
@@ -182,6 +246,10 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     const bool by_vector = !v_stride || *v_stride != 0, by_row = !r_stride || *r_stride != 0;
     if (by_vector && by_row) {
       problem.element_loads += 1;
+      if (shifts_along(*body, access, v)) {
+        problem.element_loads += kSplitLoads;
+        shifts = true;
+      }
       look_at_window(*body, access, v, plan);
       const int64_t element_bytes = bytes_of(access);
       if (!v_stride || *v_stride != 1) {
@@ -201,7 +269,7 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
         problem.rows_conflict = true;
     }
     if (!by_vector) continue;
-    problem.column_loads += 1;
+    problem.column_loads += shifts_along(*body, access, v) ? 1 + kSplitLoads : 1;
     plan->vector_operand_bytes += bytes;
     if (constant) plan->constant_bytes += bytes;
     if (constant && source.layouts[0].dims().empty()) {
@@ -210,26 +278,31 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       for (const Expr& index : access.indices) dims += is_var(index, v) ? 1 : uses_var(index, v) ? 2 : 0;
       if (dims == 1) plan->constants.push_back(source.name);
       else if (!v_stride || *v_stride != 1) return false;
+    } else if (v_stride && *v_stride > 1 && *v_stride <= kMostPicked) {
+      // So many whole vectors are read and one less are made of them.
+      problem.column_loads += static_cast<double>(2 * *v_stride - 2);
+      picks = true;
     } else if (!v_stride || *v_stride != 1 || walks_many_pages(state, access, *body)) {
       const bool across = !v_stride || *v_stride != 1;
       if (plan->rows >= 4 && v_stride && reads_directly(reduction, access.buffer)) plan->to_copy.push_back(source.name);
       else if (across) return false;
     }
   }
+  if (picks && problem.row_loads == 0) return false;  // no rows share what was picked
   // Steps that stand behind each other share what neighbouring rows read, and the scheduler keeps it in registers.
   constexpr int64_t kShortLoop = 9;
   const std::vector<std::pair<double, int>> walk = reduction_order(state, *body, plan->constants);
   problem.written_out = free_steps < plan->steps &&
                         (free_steps <= kShortLoop || conditioned_axes[static_cast<size_t>(walk.back().second)]);
   // Neighbouring rows share what their windows have in common.
-  if (plan->window_elements > 0)
+  if (plan->window_elements > 0 && !shifts)
     problem.element_loads = std::min(problem.element_loads, static_cast<double>(plan->window_elements) /
                                                                 static_cast<double>(plan->rows * plan->steps));
   for (int axis : order) {
     if (axis == plan->vector_axis || axis == plan->row_axis) continue;
     const int dim = dim_read_with(state, *reader_stage, reduction_index, reader.stage->axes[axis].var);
     bool changes = false;
-    for (const TensorAccess& access : accesses_of(state, *body)) {
+    for (const TensorAccess& access : accesses) {
       bool by_vector = false, by_axis = false;
       for (const Expr& index : access.indices) {
         by_vector |= uses_var(index, v);
@@ -269,11 +342,29 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
 
 }  // namespace
 
+int64_t block_of_columns(const TilePlan& plan) {
+  const int64_t lanes = plan.problem.lanes, most = plan.tile.vectors * lanes;
+  if (plan.group_axis < 0 || plan.group_axis != plan.vector_axis)
+    return std::min(most, (plan.columns + lanes - 1) / lanes * lanes);
+  int64_t block = std::min(most, plan.columns);
+  while (plan.columns % block != 0) --block;
+  return block;
+}
+
 std::optional<TilePlan> plan_tile(const ScheduleDraft& draft, const std::string& reader, const std::string& reduction) {
-  TilePlan plan;
-  if (!make_plan(draft, reader, reduction, &plan)) return {};
-  plan.piece = choose_piece(draft.schedule.state(), *draft.effective(reduction), plan);
-  return plan;
+  // The nearest axis that suits; one further out only where it serves much better, since neighbours share lines.
+  constexpr double kMuchBetter = 1.25;
+  std::optional<TilePlan> best;
+  for (int place = static_cast<int>(draft.storage_order(draft.stage(reader)).size()) - 2; place >= -1; --place) {
+    if (place < 0 && best) break;
+    TilePlan plan;
+    if (!make_plan(draft, reader, reduction, place, &plan)) continue;
+    // A group that no piece near a vector's length divides.
+    if (2 * block_of_columns(plan) < std::min<int64_t>(plan.columns, plan.problem.lanes)) continue;
+    if (!best || plan.tile.efficiency > best->tile.efficiency * kMuchBetter) best = std::move(plan);
+  }
+  if (best) best->piece = choose_piece(draft.schedule.state(), *draft.effective(reduction), *best);
+  return best;
 }
 
 std::vector<std::pair<double, int>> reduction_order(const ScheduleState& state, const StageNode& body,

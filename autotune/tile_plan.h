@@ -40,8 +40,14 @@ struct TilePlan {
   /// planes apart (blocked channels).
   bool columns_adjacent = true;
   std::optional<ReducePiece> piece;
+  int group_axis = -1;     ///< of the reading stage: the vector or the row axis, when what it reads changes by group of
+  int64_t group_size = 0;  ///< so many values of it (grouped convolutions); tiles then stay within a group
   std::vector<int> batch_axes;  ///< axes of the reading stage along which the vector operands change (a batch, a group)
 };
+
+/// Units: elements of the vector axis. Of a tile: whole vectors, but of groups a piece that divides them, so that no
+/// tile reaches from one group into the next.
+int64_t block_of_columns(const TilePlan& plan);
 
 /// Nothing when the accesses do not suit a register tile.
 std::optional<TilePlan> plan_tile(const ScheduleDraft& draft, const std::string& reader, const std::string& reduction);
