@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include "tensor/walk.h"
 
 namespace tensmith {
 
@@ -183,6 +184,22 @@ bool decide_unroll(ScheduleDraft& draft, const std::string& reduction, const std
   return draft.decide_number(std::move(question.prefer(preferred ? extent : int64_t{1}))) > 1;
 }
 
+/// Whether a dimension of the results moves an operand along the same way as the loop does (pixels and taps).
+static bool rows_slide(const ScheduleDraft& draft, const std::string& reduction, const std::string& loop) {
+  const StageState& r = draft.stage(reduction);
+  const Stage body = draft.effective(reduction);
+  for (size_t a = 0; a < r.reduce_loops.size(); ++a) {
+    if (!r.comes_from(r.find_loop(loop), r.reduce_loops[a])) continue;
+    const Var& tap = body->reduce_axes[a].var;
+    for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body))
+      for (const Expr& index : access.indices)
+        if (uses_var(index, tap) && std::any_of(body->axes.begin(), body->axes.end(),
+                                                [&](const Axis& axis) { return uses_var(index, axis.var); }))
+          return true;
+  }
+  return false;
+}
+
 void decide_steps_a_turn(ScheduleDraft& draft, const std::string& reduction, const std::string& loop, int64_t extent,
                          const RegisterTile& tile) {
   const StageState& r = draft.stage(reduction);
@@ -192,8 +209,10 @@ void decide_steps_a_turn(ScheduleDraft& draft, const std::string& reduction, con
   for (size_t a = 0; a < r.reduce_loops.size(); ++a)
     if (r.loops[r.reduce_loops[a]].kind == ForKind::kUnrolled)
       copies *= ScheduleDraft::size_of(r.stage->reduce_axes[a].extent);
-  // With no register to spare loads that move up push accumulators out (14x8 of the 16 of AVX2).
-  const bool room = tile.rows * tile.vectors + tile.vectors + 1 < draft.target().vector_registers;
+  // With no register to spare loads that move up push accumulators out (14x8 of the 16 of AVX2), and so do values that
+  // rows share with the next steps (29 rows over 256 taps: half of the loop were spills).
+  const bool room = !rows_slide(draft, reduction, loop) &&
+                    tile.rows * tile.vectors + tile.vectors + 1 < draft.target().vector_registers;
   Question question(reduction, "tile.steps_a_turn");
   question.offer(int64_t{1}, 1.05);
   int64_t preferred = 1;
