@@ -26,10 +26,9 @@ bool wants_padding(const Graph& graph, const Node& node) {
   if (node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") return false;
   // One channel a result is too little work to copy the data for.
   if (node.attrs.get_int("group", 1) == data.static_shape()[1]) return false;
-  // Rows of a tile over planes are channels of the result: of a few there is none (128 to 1 channel at 1x88, 21 us
+  // Rows of a tile over planes are channels of the result: of one there is no tile (128 to 1 channel at 1x88, 21 us
   // without a copy, 51 with).
-  constexpr int64_t kFewest = 4;
-  if (node.types[0].static_shape()[1] < kFewest) return false;
+  if (node.types[0].static_shape()[1] == 1) return false;
   const std::vector<int64_t> pads = node.attrs.get_ints("pads");
   const size_t rank = pads.size() / 2;
   return rank > 0 && (pads[rank - 1] > 0 || pads[2 * rank - 1] > 0);

@@ -150,6 +150,7 @@ TEST(PadPlanes, LeaveOthers) {
     return pad_planes(edit, {});
   };
   EXPECT_EQ(changes({"rows are not padded", {1, 5, 6, 7}, {3, 5, 3, 1}, {1, 1}, {1, 0, 1, 0}}), 0);
+  EXPECT_EQ(changes({"one plane", {1, 5, 6, 7}, {1, 5, 3, 3}, {1, 1}, {1, 1, 1, 1}}), 0);
   EXPECT_EQ(changes({"depthwise", {1, 5, 6, 7}, {5, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {}, 5}), 0);
 }
 
