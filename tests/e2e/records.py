@@ -37,7 +37,7 @@ def make_model(path: Path) -> None:
     ]
     nodes = [
         helper.make_node("MatMul", ["x", "w1"], ["a"]),
-        helper.make_node("Softmax", ["a"], ["b"]),
+        helper.make_node("Softmax", ["a"], ["b"], axis=0),  # along rows it would share a kernel with both products
         helper.make_node("MatMul", ["b", "w2"], ["c"]),
         helper.make_node("Relu", ["c"], ["y"]),
     ]
