@@ -41,11 +41,11 @@ std::map<std::string, double> iterations_of(const StageState& s) {
 
 /// The storage that a stage inside others gets, the largest where loops were peeled; empty when the schedule is
 /// illegal.
-std::vector<int64_t> stored_extents(const Schedule& schedule, const std::string& stage) {
+std::vector<int64_t> stored_extents(const Target& target, const Schedule& schedule, const std::string& stage) {
   std::vector<int64_t> largest;
   double most = 0;
   try {
-    visit(build_loop_nests(schedule.state(), LowerOptions().line_bytes).body, [&](const Stmt& s) {
+    visit(build_loop_nests(schedule.state(), target.line_bytes).body, [&](const Stmt& s) {
       const auto* a = s.as<Allocate>();
       if (!a || a->buffer->name != stage) return true;
       std::vector<int64_t> extents;
@@ -67,8 +67,8 @@ std::vector<int64_t> stored_extents(const Schedule& schedule, const std::string&
 }
 
 /// Its elements; 0 when the schedule is illegal.
-double stored_elements(const Schedule& schedule, const std::string& stage) {
-  const std::vector<int64_t> extents = stored_extents(schedule, stage);
+double stored_elements(const Target& target, const Schedule& schedule, const std::string& stage) {
+  const std::vector<int64_t> extents = stored_extents(target, schedule, stage);
   double elements = extents.empty() ? 0 : 1;
   for (const int64_t extent : extents) elements *= static_cast<double>(extent);
   return elements;
@@ -134,7 +134,8 @@ std::vector<int64_t> piece_of(const ScheduleDraft& draft, const std::string& roo
   const StageState& s = draft.stage(stage);
   // Storage in another order does not tell which axis is which.
   if (s.stage->outputs.size() != 1 || !s.layouts[0].dims().empty()) return {};
-  std::vector<int64_t> extents = stored_extents(with_stage_at(draft.schedule, stage, root, loop), stage);
+  std::vector<int64_t> extents =
+      stored_extents(draft.target(), with_stage_at(draft.schedule, stage, root, loop), stage);
   if (extents.size() != s.stage->axes.size()) return {};
   for (size_t d = 0; d < extents.size(); ++d)  // rows may be lengthened
     extents[d] = std::min(extents[d], ScheduleDraft::size_of(s.stage->axes[d].extent));
@@ -188,7 +189,7 @@ std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const
       around = name != loop;
     }
     const Schedule trial = with_stage_at(draft.schedule, stage, root, loop);
-    const double piece = stored_elements(trial, stage);
+    const double piece = stored_elements(draft.target(), trial, stage);
     if (piece == 0) return found;
     const bool apart = piece * turns <= kMostAgain * all;
     if (found && !apart) return found;
@@ -199,7 +200,7 @@ std::optional<InsidePlace> choose_inside_place(const ScheduleDraft& draft, const
     if (!may_roll) return {};
     Schedule rolling = trial;
     if (!rolling.try_apply(Step{"rolling_buffer", {{"stage", stage}}})) return {};
-    const double ring = stored_elements(rolling, stage);
+    const double ring = stored_elements(draft.target(), rolling, stage);
     if (ring == 0 || !fits(ring * bytes)) return {};
     return InsidePlace{loop, true};
   }

@@ -15,6 +15,8 @@ constexpr int kManyPlaces = 4;
 // Expressions whose copies together cost more than that are not put into their readers against the rule. Units:
 // instructions.
 constexpr int kMostCopied = 64;
+// The same for what the rule puts there.
+constexpr int kMostCopiedCheap = 512;
 // A symbolic extent is taken for this size when a choice has to be made.
 constexpr int64_t kSymbolicExtent = 64;
 
@@ -231,8 +233,9 @@ void inline_cheap_stages(ScheduleDraft& draft) {
           return initial.stages[user].stage->reducer.has_value();
         }))
       worth = false;
-    // What would grow beyond bounds is not offered; what is evaluated again and again should be cheap.
-    if (!worth && (cost + 1) * most_places > kMostCopied) continue;
+    // What would grow beyond bounds is not offered (each squaring of a chain doubles the places); what is evaluated
+    // again and again should be cheap.
+    if ((cost + 1) * most_places > (worth ? kMostCopiedCheap : kMostCopied)) continue;
     const double again = reused || spread ? 2.0 + cost : 1.2;
     if (draft.decide_yes(s.name, "inline", worth, worth ? 1.5 : again)) draft.schedule.compute_inline(s.name);
   }

@@ -93,7 +93,7 @@ class Tiler {
     if (plan_.group_axis >= 0) {
       const StageState& s = draft_.stage(reader_);
       const std::string loop = s.loops[s.axis_loops[plan_.group_axis]].name;
-      const int64_t groups = ScheduleDraft::size_of(s.stage->axes[plan_.group_axis].extent) / plan_.group_size;
+      const int64_t groups = (draft_.extent_of(s, plan_.group_axis) + plan_.group_size - 1) / plan_.group_size;
       schedule_.split(reader_, loop, plan_.group_size, loop + ".g", loop + ".w");
       batch_.push_back(loop + ".g");
       batches_ *= static_cast<double>(groups);

@@ -157,7 +157,10 @@ void FunctionEmitter::emit_store(const Store& s) {
   const bool overwrites = place.registers && s.predicate.get() && type.lanes > 1 &&
                           place.registers->has_unseen_lanes(register_access(s.buffer, index));
   // What is accumulated lane by lane: lanes that nobody sees may stay what they are.
-  if (const Binary* sum = overwrites ? s.value.as<Binary>() : nullptr)
+  const auto cannot_trap = [](const Binary& b) {
+    return b.op == BinaryOp::kAdd || b.op == BinaryOp::kMul || b.op == BinaryOp::kMin || b.op == BinaryOp::kMax;
+  };
+  if (const Binary* sum = overwrites ? s.value.as<Binary>() : nullptr; sum && cannot_trap(*sum))
     for (const Expr& operand : {sum->a, sum->b})
       if (const Load* own = operand.as<Load>(); own && own->buffer.same_as(s.buffer) && equal(own->indices[0], index))
         unmasked_ = own;

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <iostream>
 
 #include "apps/cli/commands.h"
@@ -10,6 +11,11 @@ namespace tensmith::cli {
 int report(const Options& options) {
   TS_USER_CHECK(!options.output.empty(), "bad-usage")
       << "command line: expected a file for the page, got none; add -o report.html";
+  for (const std::string& file : options.files) {
+    std::error_code ignored;
+    TS_USER_CHECK(!std::filesystem::equivalent(file, options.output, ignored), "bad-usage")
+        << "option -o: expected another file than the records, got " << options.output << "; add -o report.html";
+  }
   std::vector<TuningRecord> records;
   std::vector<BadLine> bad;
   std::string title = "Tuning of";

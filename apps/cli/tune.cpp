@@ -118,6 +118,9 @@ int tune(const Options& given) {
   const std::vector<std::string> start_from = std::exchange(options.records, {});
   TS_USER_CHECK(options.op.empty() != options.model.empty(), "bad-usage")
       << "command line: expected a model or --op, got " << (options.op.empty() ? "neither" : "both");
+  TS_USER_CHECK(options.model.empty() || !is_library(options.model), "not-a-model")
+      << "tune: expected an ONNX model, got the exported library " << options.model
+      << ", which holds no schedules to search; give the model that it was made from";
   TunerOptions tuner;
   tuner.trials = options.trials;
   if (!options.timeout.empty()) tuner.seconds = parse_duration(options.timeout);
@@ -152,6 +155,10 @@ int tune(const Options& given) {
   SessionMeasurer measurer(session_options(options));
   const RecordOrigin origin = measurer.origin(tasks.empty() ? compile.target : tasks[0].request.target);
   RecordStore store = take(RecordStore::open(options.output, tasks, tuner.seed, origin.cpu));
+  const bool has_records = store.known() + store.foreign() + store.other_builds() > 0;
+  TS_USER_CHECK(has_records || store.bad().empty() || store.bad().front().id != "record-foreign", "record-foreign")
+      << "option -o: " << options.output << ": expected a file of tuning records or a new one, got something else ("
+      << to_string(store.bad().front()) << "); give another name, so that nothing is written into it";
   for (const BadLine& bad : store.bad()) std::cerr << "note: skipped " << to_string(bad) << "\n";
   if (store.known() > 0)
     std::cerr << "note: " << options.output << " has " << store.known()
@@ -177,6 +184,7 @@ int tune(const Options& given) {
   // The limit of time holds for what follows too, as far as it leaves most of it for trials.
   constexpr double kWholeShare = 0.15;
   const bool runs_here = origin.cpu == host_cpu_model();
+  const double most_seconds = tuner.seconds > 0 ? std::max(2.0, kWholeShare * tuner.seconds) : 0;
   if (tuner.seconds > 0 && runs_here) tuner.seconds -= std::min(kWholeShare * tuner.seconds, whole_seconds(model));
   TuneProgress progress(style, tasks, tuner);
   TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
@@ -185,7 +193,7 @@ int tune(const Options& given) {
                                [](const TaskProgress& task) { return task.trials > task.failures; });
   const bool ended = report.why_stopped != StopReason::kFailed && report.why_stopped != StopReason::kInterrupted;
   std::string in_model;
-  if (ended && any && runs_here) in_model = judge_in_whole(options, model, tasks, origin, store, report);
+  if (ended && any && runs_here) in_model = judge_in_whole(options, model, tasks, origin, most_seconds, store, report);
   std::cout << tuning_table(tasks, report);
   if (!in_model.empty()) std::cout << in_model << "\n";
   for (size_t t = 0; t < tasks.size(); ++t)
@@ -208,7 +216,7 @@ int tune(const Options& given) {
     throw ScheduleError("no-valid-candidate", "tune: expected a valid candidate, got none in " +
                                                   std::to_string(report.trials) + " trials; tensmith records ls " +
                                                   options.output + " shows why each failed");
-  if (runs_here) std::cout << compare_whole(options, model) << "\n";
+  if (runs_here) std::cout << compare_whole(options, model, most_seconds) << "\n";
   else std::cout << "the whole model is not compared here: its kernels were measured on " << origin.cpu << "\n";
   std::cout << again << "; use it by --records " << options.output << "\n";
   return 0;

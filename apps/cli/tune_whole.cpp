@@ -48,7 +48,7 @@ double whole_seconds(const LoadedModel& usual) {
 }
 
 std::string judge_in_whole(const Options& options, const LoadedModel& usual, const std::vector<TuningTask>& tasks,
-                           const RecordOrigin& origin, RecordStore& store, TuningReport& report) {
+                           const RecordOrigin& origin, double most_seconds, RecordStore& store, TuningReport& report) {
   const RecordLines lines = take(read_records(options.output));
   std::map<RecordKey, std::vector<const TuningRecord*>> by_key;
   for (const TuningRecord& record : lines.records)
@@ -97,7 +97,12 @@ std::string judge_in_whole(const Options& options, const LoadedModel& usual, con
   for (const LoadedModel& model : models) sides.push_back(side_of(model, options));
   InModelLimits limits;
   limits.seconds = kJudgeSeconds;
+  limits.most_seconds = most_seconds;
   const std::vector<InModelTimes> times = take(time_in_model(sides, limits));
+  constexpr size_t kFewestRounds = 5;
+  if (times[0].whole_us.size() < kFewestRounds)
+    return format_text("in the model: too few rounds to judge (%zu); winners stand as they were compared alone",
+                       times[0].whole_us.size());
 
   size_t held = 0, others = 0, dropped = 0;
   for (const Judged& entry : judged) {
@@ -120,9 +125,12 @@ std::string judge_in_whole(const Options& options, const LoadedModel& usual, con
       times[0].whole_us.size(), times.size(), held, others, dropped);
 }
 
-std::string compare_whole(const Options& options, const LoadedModel& usual) {
+std::string compare_whole(const Options& options, const LoadedModel& usual, double most_seconds) {
   const LoadedModel tuned =
       load_tuned(options, std::make_shared<RecordIndex>(take(RecordIndex::read({options.output}))));
+  const bool any = std::any_of(tuned.program->kernels.begin(), tuned.program->kernels.end(),
+                               [](const CompiledKernel& kernel) { return kernel.is_tuned; });
+  if (!any) return tuning_summary(tuned.program->kernels);
   std::vector<InModelSide> sides;
   sides.push_back(side_of(usual, options));
   sides.push_back(side_of(tuned, options));
@@ -130,6 +138,7 @@ std::string compare_whole(const Options& options, const LoadedModel& usual) {
   limits.seconds = kCompareSeconds;
   limits.min_rounds = 30;
   limits.time_calls = false;
+  limits.most_seconds = most_seconds;
   std::vector<InModelTimes> times = take(time_in_model(sides, limits));
   std::vector<double> ratios;
   for (size_t round = 0; round < times[0].whole_us.size(); ++round)

@@ -19,9 +19,10 @@ double whole_seconds(const LoadedModel& usual);
 /// best of each task, one with the second best ... What does not hold up there falls back to another of them or to the
 /// default. Writes the verdicts into the file of records and TaskProgress::in_model. Returns a line that tells of it.
 std::string judge_in_whole(const Options& options, const LoadedModel& usual, const std::vector<TuningTask>& tasks,
-                           const RecordOrigin& origin, RecordStore& store, TuningReport& report);
+                           const RecordOrigin& origin, double most_seconds, RecordStore& store, TuningReport& report);
 
-/// The whole model with and without the records, in turns: a line.
-std::string compare_whole(const Options& options, const LoadedModel& usual);
+/// The whole model with and without the records, in turns: a line. Without a tuned kernel there is nothing to compare.
+/// Of this and of judge_in_whole `most_seconds` is what their runs may take, 0: as long as a sound comparison needs.
+std::string compare_whole(const Options& options, const LoadedModel& usual, double most_seconds);
 
 }  // namespace tensmith::cli

@@ -75,17 +75,21 @@ Result<std::vector<InModelTimes>> time_in_model(std::span<InModelSide> sides, co
       InModelSide& side = sides[s];
       if (Result<void> ran = side.instance.run_into(side.inputs, side.outputs); !ran) return ran.failure();
       clocks[s]->clear();
+      struct Unhook {
+        Instance& instance;
+        ~Unhook() { instance.set_on_kernel(nullptr, nullptr); }
+      } const unhook{side.instance};
       if (limits.time_calls) side.instance.set_on_kernel(CallClock::hook, clocks[s].get());
       const WorkTimer timer(side.instance.threads());
       for (int k = 0; k < kTimedRuns; ++k)
         if (Result<void> ran = side.instance.run_into(side.inputs, side.outputs); !ran) return ran.failure();
       times[s].whole_us.push_back(timer.us() / kTimedRuns);
-      side.instance.set_on_kernel(nullptr, nullptr);
       for (size_t k = 0; k < times[s].kernel_us.size(); ++k)
         times[s].kernel_us[k].push_back(clocks[s]->us()[k] / kTimedRuns);
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     if (round + 1 >= limits.min_rounds && seconds > limits.seconds) break;
+    if (limits.most_seconds > 0 && seconds > limits.most_seconds) break;
   }
   return times;
 }
@@ -124,8 +128,9 @@ InModelVerdict judge_in_model(const std::vector<InModelTimes>& times, size_t ker
     std::vector<double> ratios;
     for (size_t round = 0; round < usual.size(); ++round)
       if (const double us = times[rival].kernel_us[kernel][round]; us > 0) ratios.push_back(usual[round] / us);
-    verdict.ratios.push_back(median_interval(std::move(ratios)).median);
-    if (verdict.ratios.back() <= best) continue;
+    const MedianInterval ratio = median_interval(std::move(ratios));
+    verdict.ratios.push_back(ratio.median);
+    if (ratio.low <= 1 || ratio.median <= best) continue;
     best = verdict.ratios.back();
     verdict.taken = rival;
   }

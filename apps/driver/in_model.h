@@ -31,7 +31,8 @@ struct InModelTimes {
 struct InModelLimits {
   double seconds = 4;  ///< once there are min_rounds
   int min_rounds = 15, max_rounds = 2000;
-  bool time_calls = true;  ///< each call of a kernel, not only whole runs; costs a clock reading a call
+  double most_seconds = 0;  ///< after so long it ends below min_rounds too; 0: it does not
+  bool time_calls = true;   ///< each call of a kernel, not only whole runs; costs a clock reading a call
 };
 
 /// Runs the programs in turns, another one first each round. Of a turn the first run is not timed: it meets the caches
@@ -48,8 +49,8 @@ struct InModelVerdict {
   /// Time of the default to each rival's in the same runs, median of rounds.
   std::vector<double> ratios;
 };
-/// The rival that gains most, if any gains: alone it was faster beyond noise, what is asked here is whether that holds
-/// between its neighbours. `times`: of the default's program, then of those with the first, second ... rivals.
+/// The rival that gains most of those that gain beyond noise between their neighbours. `times`: of the default's
+/// program, then of those with the first, second ... rivals.
 InModelVerdict judge_in_model(const std::vector<InModelTimes>& times, size_t kernel, size_t rivals);
 
 /// The records that make a verdict known: the taken rival (or `usual`, a record of the default schedule) is the winner

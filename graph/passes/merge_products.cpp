@@ -222,18 +222,20 @@ bool scale_into_product(Rewriter& r, const Node& n) {
 /// MatMul(a * number, b * number): scaled operands would be copies, a scaled result costs one multiplication in
 /// registers.
 bool scale_behind_product(Rewriter& r, const Node& n) {
-  if (!n.types[0].dtype.is_float()) return false;
+  // Half precision scales operands to keep the product in range; so may scales that are far from 1.
+  const DType type = n.types[0].dtype;
+  if (!type.is_float() || type.bytes() < 4) return false;
+  const auto is_near_one = [](double scale) { return std::fabs(scale) >= 0x1p-16 && std::fabs(scale) <= 0x1p16; };
   double factor = 1;
   std::vector<Value> operands;
   for (const Value& input : n.inputs) {
     const Node* mul = r.single_use(input) ? r.producer(input, "Mul") : nullptr;
     const auto number = mul ? r.number(mul->inputs[1]) : std::nullopt;
-    const bool moves =
-        number && std::isfinite(*number) && *number != 0 && same_type(r.type(mul->inputs[0]), mul->types[0]);
+    const bool moves = number && is_near_one(*number) && same_type(r.type(mul->inputs[0]), mul->types[0]);
     if (moves) factor *= *number;
     operands.push_back(moves ? mul->inputs[0] : input);
   }
-  if (operands == n.inputs || !std::isfinite(factor) || factor == 0) return false;
+  if (operands == n.inputs) return false;
   const Value product = r.add(n, "MatMul", operands);
   return r.replace(n, r.add(n, "Mul", {product, r.add_number(n, factor, n.types[0].dtype)}));
 }
