@@ -15,8 +15,8 @@ constexpr int kManyPlaces = 4;
 // Expressions whose copies together cost more than that are not put into their readers against the rule. Units:
 // instructions.
 constexpr int kMostCopied = 64;
-// The same for what the rule puts there.
-constexpr int kMostCopiedCheap = 512;
+// Nor into readers that have grown to so many nodes.
+constexpr int64_t kLargestBody = 1 << 13;
 // A symbolic extent is taken for this size when a choice has to be made.
 constexpr int64_t kSymbolicExtent = 64;
 
@@ -205,9 +205,11 @@ void inline_cheap_stages(ScheduleDraft& draft) {
       if (initial.stages[user].attach != AttachKind::kInlined) users.push_back(user);
     bool reused = false, statements = false, spread = false;
     int most_places = 1;
+    int64_t nodes = 0;
     for (int user : users) {
       const StageNode& u = *initial.stages[user].stage;
       statements |= u.stage_kind == StageKind::kImperative;
+      for (const Expr& body : u.bodies) visit(body, [&](const Expr&) { return ++nodes <= kLargestBody; });
       int places = 0;
       for (const TensorAccess& access : accesses_of(initial, u)) places += access.producer == static_cast<int>(k);
       spread |= places >= kManyPlaces;
@@ -233,9 +235,9 @@ void inline_cheap_stages(ScheduleDraft& draft) {
           return initial.stages[user].stage->reducer.has_value();
         }))
       worth = false;
-    // What would grow beyond bounds is not offered (each squaring of a chain doubles the places); what is evaluated
+    // What would grow beyond bounds is not offered (each squaring of a chain doubles its reader); what is evaluated
     // again and again should be cheap.
-    if ((cost + 1) * most_places > (worth ? kMostCopiedCheap : kMostCopied)) continue;
+    if (nodes > kLargestBody || (!worth && (cost + 1) * most_places > kMostCopied)) continue;
     const double again = reused || spread ? 2.0 + cost : 1.2;
     if (draft.decide_yes(s.name, "inline", worth, worth ? 1.5 : again)) draft.schedule.compute_inline(s.name);
   }

@@ -278,5 +278,20 @@ TEST(DefaultSchedule, SameRequestSameSteps) {
   EXPECT_EQ(default_schedule(workload, request).steps(), default_schedule(workload, request).steps());
 }
 
+// Each squaring doubles what its reader would hold if all were put into it: scheduling such a chain once did not end.
+TEST(DefaultSchedule, ChainsOfSquaresStaySmall) {
+  const Tensor x = placeholder("X", {4, 8}, kFloat32);
+  Tensor v = x;
+  for (int k = 0; k < 24; ++k) {
+    const Tensor before = v;
+    v = compute("S" + std::to_string(k), {4, 8}, [&](const Indices& i) { return before(i) * before(i); });
+  }
+  const Tensor y = sum("Y", {4}, {8}, [&](const Indices& i, const Indices& r) { return v(i[0], r[0]); });
+  ScheduleRequest request;
+  request.target = Target::parse("x86-64-v3").value();
+  const Schedule schedule = default_schedule(make_workload("squares", {x}, {y}), request);
+  EXPECT_EQ(difference(schedule, {}).value_or(""), "");
+}
+
 }  // namespace
 }  // namespace tensmith
