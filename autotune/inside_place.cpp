@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "schedule/lower/loop_nests.h"
 #include "schedule/lower/lowering.h"
@@ -157,10 +158,17 @@ bool can_roll(const Schedule& schedule, const std::string& stage) {
 }
 
 bool leads_from_product(const ScheduleDraft& draft, const std::string& stage) {
-  if (is_product(draft, stage)) return true;
-  for (const TensorAccess& access : accesses_of(draft.schedule.state(), *draft.effective(stage))) {
-    const StageState& producer = draft.schedule.state().stages[static_cast<size_t>(access.producer)];
-    if (producer.stage->stage_kind == StageKind::kCompute && leads_from_product(draft, producer.name)) return true;
+  std::set<std::string> seen{stage};
+  std::vector<std::string> open{stage};
+  while (!open.empty()) {
+    const std::string next = open.back();
+    open.pop_back();
+    if (is_product(draft, next)) return true;
+    for (const TensorAccess& access : accesses_of(draft.schedule.state(), *draft.effective(next))) {
+      const StageState& producer = draft.schedule.state().stages[static_cast<size_t>(access.producer)];
+      if (producer.stage->stage_kind == StageKind::kCompute && seen.insert(producer.name).second)
+        open.push_back(producer.name);
+    }
   }
   return false;
 }

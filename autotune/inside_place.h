@@ -14,6 +14,9 @@ namespace tensmith {
 /// Units: bytes. What lies between two stages stays near up to this size; the rest of L2 is for what passes by.
 inline int64_t near_bytes(const Target& target) { return target.l2_bytes / 4; }
 
+/// The same for copies of operands: every piece reads them, so they may push out what passes by.
+inline int64_t near_copy_bytes(const Target& target) { return 2 * near_bytes(target); }
+
 struct InsidePlace {
   std::string loop;
   bool rolling = false;  ///< what one iteration shares with the next is kept (rolling_buffer)

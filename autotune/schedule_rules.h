@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autotune/access.h"
@@ -60,6 +61,19 @@ class ScheduleDraft {
 
  private:
   Chooser* chooser_;
+};
+
+/// As long as it lives the rules have one thread: what they schedule runs inside a loop that threads share.
+class OneThread {
+ public:
+  explicit OneThread(ScheduleDraft& draft) : draft_(draft), threads_(std::exchange(draft.threads, 1)) {}
+  ~OneThread() { draft_.threads = threads_; }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  ScheduleDraft& draft_;
+  const int threads_;
 };
 
 /// Puts cheap elementwise and injective stages into their readers.

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
-#include <utility>
 
 #include "autotune/cache_model.h"
 #include "autotune/inside_place.h"
@@ -232,26 +231,25 @@ class Tiler {
     at_ = parallel.size() == loops_.size() ? shared : loops_.back();
   }
 
-  /// A copy of an operand serves all rows: it is made at a loop that no row stands around, where it stays near and
-  /// every thread has some iterations of it; else before everything (an empty text). `pieces`: iterations of the loops
-  /// so far.
-  std::string loop_for_copies(int64_t* pieces) const {
+  /// A copy of an operand serves all rows: it is made at a loop that no row stands around, if it stays near there and
+  /// the loops so far have at least so many iterations (two, or it would be no piece); else before everything: "".
+  std::string loop_for_copies(int64_t fewest) const {
     std::string last;
-    *pieces = 1;
+    int64_t pieces = 1;
     for (const std::string& loop : loops_) {
       if (loop == row_outer_ || std::count(outer_.begin(), outer_.end(), loop)) break;
       last = loop;
-      *pieces *= iterations_.at(loop);
+      pieces *= iterations_.at(loop);
     }
     const double bytes = static_cast<double>(plan_.vector_operand_bytes) / batches_ /
                          static_cast<double>(last == vec_ + ".o" ? vector_tiles() : 1);
-    return *pieces > 1 && bytes <= 2.0 * static_cast<double>(near_bytes(draft_.target())) ? last : std::string();
+    const bool is_near = bytes <= static_cast<double>(near_copy_bytes(draft_.target()));
+    return pieces >= std::max<int64_t>(2, fewest) && is_near ? last : std::string();
   }
 
+  /// Threads share the loops at which copies are made, or all of them.
   void share_around_copies(double cycles) {
-    int64_t pieces;
-    copies_at_ = loop_for_copies(&pieces);
-    if (pieces < draft_.threads) copies_at_.clear();
+    copies_at_ = loop_for_copies(draft_.threads);
     std::vector<std::string> around = loops_;
     if (!copies_at_.empty()) around.erase(std::find(around.begin(), around.end(), copies_at_) + 1, around.end());
     const std::string shared = draft_.parallelize(reader_, around, cycles);
@@ -275,8 +273,7 @@ class Tiler {
       iterations_[loops_[k]] = (iterations + draft_.threads - 1) / draft_.threads;
       draft_.parallelize(reader_, {loop + ".p"}, cycles);
       at_ = loops_.back();
-      int64_t pieces;
-      copies_at_ = loop_for_copies(&pieces);
+      copies_at_ = loop_for_copies(1);
       return true;
     }
     return false;
@@ -316,9 +313,8 @@ class Tiler {
     lay_out(copy);
     // Inside another stage's loops they find their place when that is known; at root they are a site of their own.
     if (draft_.inside || copies_at_.empty()) return;
-    const int threads = std::exchange(draft_.threads, 1);
+    const OneThread inside(draft_);
     schedule_elementwise(draft_, copy);
-    draft_.threads = threads;
     schedule_.compute_at(copy, reader_, copies_at_);
   }
 

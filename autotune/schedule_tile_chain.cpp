@@ -2,7 +2,6 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <utility>
 
 #include "autotune/schedule_rules.h"
 #include "autotune/tile_plan.h"
@@ -306,11 +305,7 @@ class Chain {
 
 /// The pieces are what runs in parallel, not the tiles inside them.
 bool schedule_tile_serially(ScheduleDraft& draft, const std::string& reduction, const std::string& tile) {
-  struct Restore {
-    int& threads;
-    const int before;
-    ~Restore() { threads = before; }
-  } restore{draft.threads, std::exchange(draft.threads, 1)};
+  const OneThread inside(draft);
   return schedule_tile(draft, reduction, tile);
 }
 

@@ -13,16 +13,6 @@ int lane_number(const Expr& e) {
   return static_cast<int>(value);
 }
 
-/// Functions of math.h and string.h, whose declarations are there.
-bool is_declared(const std::string& symbol) {
-  static const std::set<std::string> known = {
-      "acosf", "acoshf", "asinf",   "asinhf", "atanf",      "atanhf", "ceilf",  "copysignf", "cosf",
-      "coshf", "erff",   "exp",     "expf",   "fabsf",      "fmaf",   "floorf", "fmodf",     "log",
-      "logf",  "memcpy", "memmove", "memset", "nearbyintf", "pow",    "powf",   "sinf",      "sinhf",
-      "sqrt",  "sqrtf",  "tanf",    "tanh",   "tanhf",      "truncf"};
-  return known.count(symbol) != 0;
-}
-
 const char* libm_name(Intrinsic id) {
   switch (id) {
     case Intrinsic::kAbs: return "fabs";
@@ -76,7 +66,7 @@ CText CWriter::extern_call(const Call& node) {
     list += (list.empty() ? "" : ", ") + as_stored(arg.dtype(), within(arg, {}, 2));
     types += (types.empty() ? "" : ", ") + c_storage_type(arg.dtype());
   }
-  if (!is_own && name == node.symbol && !is_declared(name))
+  if (!is_own && name == node.symbol && !c_library_has(name))
     externs_.emplace(name, c_storage_type(node.dtype) + " " + name + "(" + (types.empty() ? "void" : types) + ");");
   const std::string text = name + "(" + list + ")";
   return {is_half(node.dtype) ? helpers_.from_bits(node.dtype) + "(" + text + ")" : text};

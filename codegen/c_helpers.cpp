@@ -70,6 +70,16 @@ const char* name_of(BinaryOp op) {
 
 }  // namespace
 
+bool c_library_has(const std::string& name) {
+  static const std::set<std::string> known = {
+      "acos",  "acosh", "asin", "asinh", "atan",  "atan2",  "atanh",     "ceil",   "copysign", "cos",     "cosh",
+      "erf",   "erfc",  "exp",  "exp2",  "expm1", "fabs",   "floor",     "fma",    "fmax",     "fmin",    "fmod",
+      "isinf", "isnan", "log",  "log10", "log1p", "log2",   "nearbyint", "pow",    "rint",     "round",   "signbit",
+      "sin",   "sinh",  "sqrt", "tan",   "tanh",  "tgamma", "trunc",     "lgamma", "memcpy",   "memmove", "memset"};
+  const bool is_single = !name.empty() && name.back() == 'f';
+  return known.count(name) != 0 || (is_single && known.count(name.substr(0, name.size() - 1)) != 0);
+}
+
 std::string c_type(DType type) {
   if (type.is_bool()) return "bool";
   if (type.is_handle()) return "void *";

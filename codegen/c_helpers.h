@@ -13,6 +13,10 @@ std::string c_type(DType type);
 /// The C type of an element in memory: 16-bit floats are their bits.
 std::string c_storage_type(DType type);
 
+/// Whether math.h or string.h has the name, in double or with an f behind it: a call needs no declaration, and nothing
+/// else may be called so.
+bool c_library_has(const std::string& name);
+
 /// Writes functions at their first use. Names: `ts_<what>_<type>`.
 class CHelpers {
  public:

@@ -26,19 +26,6 @@ const std::set<std::string>& reserved_words() {
   return words;
 }
 
-/// Whether the C library has the name, in double or with an f behind it: a variable of that name would hide it.
-bool is_math_function(std::string name) {
-  static const std::set<std::string> functions = {
-      "acos", "acosh", "asin",   "asinh", "atan",  "atan2", "atanh", "ceil",    "copysign", "cos",
-      "cosh", "erf",   "erfc",   "exp",   "exp2",  "expm1", "fabs",  "floor",   "fma",      "fmax",
-      "fmin", "fmod",  "lgamma", "log",   "log10", "log1p", "log2",  "memmove", "memset",   "nearbyint",
-      "pow",  "rint",  "round",  "sin",   "sinh",  "sqrt",  "tan",   "tanh",    "tgamma",   "trunc"};
-  if (functions.count(name)) return true;
-  if (name.empty() || name.back() != 'f') return false;
-  name.pop_back();
-  return functions.count(name) != 0;
-}
-
 bool reads(const Expr& e, const Buffer& buffer) {
   bool found = false;
   if (e.get() != nullptr)
@@ -86,7 +73,7 @@ std::string CWriter::fresh(const std::string& name) {
   // Names of helpers begin so.
   if (base.rfind("ts_", 0) == 0 || base.rfind("TS_", 0) == 0) base.insert(0, "v");
   std::string free = base;
-  for (int k = 1; reserved_words().count(free) != 0 || is_math_function(free) || functions_.count(free) != 0 ||
+  for (int k = 1; reserved_words().count(free) != 0 || c_library_has(free) || functions_.count(free) != 0 ||
                   taken_.count(free) != 0;
        ++k)
     free = base + "_" + std::to_string(k);

@@ -69,9 +69,10 @@ class Renaming {
   Renaming(const Workload& from, const Workload& to) {
     for (const auto& [a, b] : partners(from, to)) {
       stages_[a->name] = b->name;
-      for (size_t k = 0; k < a->axes.size(); ++k) loops_[a->axes[k].var.name()] = b->axes[k].var.name();
+      std::map<std::string, std::string>& loops = loops_[a->name];
+      for (size_t k = 0; k < a->axes.size(); ++k) loops[a->axes[k].var.name()] = b->axes[k].var.name();
       for (size_t k = 0; k < a->reduce_axes.size(); ++k)
-        loops_[a->reduce_axes[k].var.name()] = b->reduce_axes[k].var.name();
+        loops[a->reduce_axes[k].var.name()] = b->reduce_axes[k].var.name();
     }
   }
 
@@ -79,31 +80,36 @@ class Renaming {
     Decisions out;
     for (const auto& [name, value] : decisions.items()) {
       const size_t dot = name.find('.');
-      const std::string stage = name.substr(0, dot);
+      const std::string stage = name.substr(0, dot), served = served_of(stage);
       std::string what = dot == std::string::npos ? "" : name.substr(dot);
       if (const size_t last = what.rfind('.'); last != std::string::npos)
-        what = what.substr(0, last + 1) + loop_of(what.substr(last + 1));
+        what = what.substr(0, last + 1) + loop_of(served, what.substr(last + 1));
       ChoiceValue renamed = value;
-      if (const auto* word = std::get_if<std::string>(&value)) renamed = loop_of(*word);
-      out.set(stage_of(stage) + what, std::move(renamed));
+      if (const auto* word = std::get_if<std::string>(&value)) renamed = loop_of(served, *word);
+      out.set((served.empty() ? stage : stages_.at(served) + stage.substr(served.size())) + what, std::move(renamed));
     }
     return out;
   }
 
  private:
-  /// Stages that rules add are called after those that they serve: `conv_acc`.
-  std::string stage_of(const std::string& name) const {
+  /// The stage that a name stands for: rules call those that they add after those that they serve (`conv_acc`). Empty
+  /// when it is none of the workload's.
+  std::string served_of(const std::string& name) const {
     for (size_t length = name.size(); length != std::string::npos && length > 0; length = name.rfind('_', length - 1))
-      if (const auto known = stages_.find(name.substr(0, length)); known != stages_.end())
-        return known->second + name.substr(length);
+      if (const std::string known = name.substr(0, length); stages_.count(known)) return known;
+    return {};
+  }
+  std::string loop_of(const std::string& served, const std::string& name) const {
+    const auto own = loops_.find(served);
+    if (own != loops_.end())
+      if (const auto known = own->second.find(name); known != own->second.end()) return known->second;
+    for (const auto& [stage, loops] : loops_)  // of a reader at whose loop the stage is computed
+      if (const auto known = loops.find(name); known != loops.end()) return known->second;
     return name;
   }
-  std::string loop_of(const std::string& name) const {
-    const auto known = loops_.find(name);
-    return known == loops_.end() ? name : known->second;
-  }
 
-  std::map<std::string, std::string> stages_, loops_;
+  std::map<std::string, std::string> stages_;
+  std::map<std::string, std::map<std::string, std::string>> loops_;  // by stage
 };
 
 /// What was not left to the rules' preference.

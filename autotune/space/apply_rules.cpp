@@ -94,16 +94,15 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
   const std::string loop = draft.decide_word(std::move(question.prefer(liked ? liked->loop : at_root)));
   if (loop == at_root) return false;
   // What runs inside a loop of the root has no threads of its own.
-  struct Restore {
+  const OneThread one_thread(draft);
+  struct Inside {
     ScheduleDraft& draft;
-    const int threads;
-    ~Restore() {
-      draft.threads = threads;
+    explicit Inside(ScheduleDraft& draft) : draft(draft) { draft.inside = true; }
+    ~Inside() {
       draft.inside = false;
       draft.pieces.clear();
     }
-  } restore{draft, std::exchange(draft.threads, 1)};
-  draft.inside = true;
+  } const inside(draft);
   const bool rolls = liked && liked->loop == loop && liked->rolling;
   if (!rolls)
     if (std::vector<int64_t> piece = piece_of(draft, root, stage, loop); !piece.empty())
@@ -119,7 +118,7 @@ bool place_inside(ScheduleDraft& draft, const SpaceRules& rules, const std::stri
   lengthen_rows(draft, copies);
   for (const std::string& copy : copies) {
     const std::optional<InsidePlace> kept = choose_inside_place(draft, root, copy, places_in(draft, root, copy),
-                                                                2 * near_bytes(draft.target()), /*may_roll=*/false);
+                                                                near_copy_bytes(draft.target()), /*may_roll=*/false);
     if (!kept) continue;  // a site of its own at root
     serve(draft, rules, site_of(draft, copy, {}));
     placed = placed && compute_at(copy, kept->loop);

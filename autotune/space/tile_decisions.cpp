@@ -123,6 +123,22 @@ void decide_packing(ScheduleDraft& draft, const std::string& reduction, TilePlan
   plan.constants = packed;
 }
 
+/// Whether a dimension of the results moves an operand along the same way as the loop does (pixels and taps).
+bool rows_slide(const ScheduleDraft& draft, const std::string& reduction, const std::string& loop) {
+  const StageState& r = draft.stage(reduction);
+  const Stage body = draft.effective(reduction);
+  for (size_t a = 0; a < r.reduce_loops.size(); ++a) {
+    if (!r.comes_from(r.find_loop(loop), r.reduce_loops[a])) continue;
+    const Var& tap = body->reduce_axes[a].var;
+    for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body))
+      for (const Expr& index : access.indices)
+        if (uses_var(index, tap) && std::any_of(body->axes.begin(), body->axes.end(),
+                                                [&](const Axis& axis) { return uses_var(index, axis.var); }))
+          return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void decide_tile(ScheduleDraft& draft, const std::string& reduction, TilePlan& plan) {
@@ -182,22 +198,6 @@ bool decide_unroll(ScheduleDraft& draft, const std::string& reduction, const std
       copies <= kMostCopies && remainders_fit(*draft.stage(reduction).stage, tile.rows, 1, copies / tile.rows);
   if (preferred || fits) question.offer(extent, 1.1);
   return draft.decide_number(std::move(question.prefer(preferred ? extent : int64_t{1}))) > 1;
-}
-
-/// Whether a dimension of the results moves an operand along the same way as the loop does (pixels and taps).
-static bool rows_slide(const ScheduleDraft& draft, const std::string& reduction, const std::string& loop) {
-  const StageState& r = draft.stage(reduction);
-  const Stage body = draft.effective(reduction);
-  for (size_t a = 0; a < r.reduce_loops.size(); ++a) {
-    if (!r.comes_from(r.find_loop(loop), r.reduce_loops[a])) continue;
-    const Var& tap = body->reduce_axes[a].var;
-    for (const TensorAccess& access : accesses_of(draft.schedule.state(), *body))
-      for (const Expr& index : access.indices)
-        if (uses_var(index, tap) && std::any_of(body->axes.begin(), body->axes.end(),
-                                                [&](const Axis& axis) { return uses_var(index, axis.var); }))
-          return true;
-  }
-  return false;
 }
 
 void decide_steps_a_turn(ScheduleDraft& draft, const std::string& reduction, const std::string& loop, int64_t extent,

@@ -20,6 +20,9 @@ constexpr double kSymbolicExtent = 64;
 constexpr size_t kMaxGroupNodes = 24;
 // Rows of a register tile, more or less, of which the product and the reduction's results lie side by side.
 constexpr double kRowsAtOnce = 2 * 16;
+// What all rows are multiplied with may be so many times as large: tiles of rows read it from L2 or, beside others,
+// from L3 (keys and values of 4,096 places, 2 MiB a head: 89 ms joined, 136 ms apart, under load).
+constexpr double kNearForAllRows = 8;
 
 class Fuser {
  public:
@@ -103,7 +106,8 @@ class Fuser {
         else if (!has_rows(graph_.type(rows))) why = "there are only a few rows";
         else if (row_bytes(graph_.type(rows)) * kRowsAtOnce > static_cast<double>(near_bytes))
           why = "some rows of it are too large for a near cache";
-        else if (bytes_for_all_rows(product) + bytes_for_all_rows(id) > static_cast<double>(8 * near_bytes))
+        else if (bytes_for_all_rows(product) + bytes_for_all_rows(id) >
+                 kNearForAllRows * static_cast<double>(near_bytes))
           why = "what all rows are multiplied with does not stay in a near cache";
         say(rows.node, id, why.empty() ? "joined: some rows at a time go through both products" : "apart: " + why);
         if (!why.empty()) continue;

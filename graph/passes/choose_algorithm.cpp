@@ -29,18 +29,6 @@ bool all_are(const std::vector<int64_t>& values, int64_t value) {
   return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
 }
 
-/// Whether the value, or what follows it element by element in the same kernel, is an output of the graph. The caller
-/// wants that row-major, while tiles are computed with the channels of a place in vectors.
-bool reaches_output(const Graph& graph, NodeId id, int depth = 8) {
-  for (const Graph::Use& use : graph.uses({id, 0})) {
-    if (use.node < 0) return true;
-    const Node& user = graph.node(use.node);
-    if (depth > 0 && user.op->fusion == FusionKind::kElementwise && reaches_output(graph, use.node, depth - 1))
-      return true;
-  }
-  return false;
-}
-
 std::optional<ConvSize> size_of(const Rewriter& r, const Node& n) {
   const TensorType& out = n.types[0];
   const Constant* w = r.constant(n.inputs[1]);

@@ -8,17 +8,6 @@ namespace tensmith::graph {
 
 namespace {
 
-/// Whether the node's result, or what is computed from it element by element in the same kernel, is an output.
-bool reaches_output(const Graph& graph, NodeId id, int depth = 24) {
-  for (const Graph::Use& use : graph.uses({id, 0})) {
-    if (use.node < 0) return true;
-    const Node& user = graph.node(use.node);
-    if (depth > 0 && user.op->fusion == FusionKind::kElementwise && reaches_output(graph, use.node, depth - 1))
-      return true;
-  }
-  return false;
-}
-
 bool wants_padding(const Graph& graph, const Node& node) {
   if (node.op->name != "Conv" || !node.op->domain.empty() || graph.constant(node.inputs[0])) return false;
   const TensorType& data = graph.type(node.inputs[0]);

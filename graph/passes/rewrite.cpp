@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_map>
 
 #include "graph/passes/written_number.h"
@@ -181,6 +182,23 @@ std::optional<std::vector<int64_t>> reshape_spec(const std::vector<Expr>& from, 
       if (is_const_int(to[k], 0) && !(k < from.size() && is_const_int(from[k], 0))) return std::nullopt;
   }
   return spec;
+}
+
+bool reaches_output(const Graph& graph, NodeId id) {
+  constexpr size_t kMostNodes = 24;  // a kernel takes no more
+  std::set<NodeId> seen{id};
+  std::vector<NodeId> open{id};
+  while (!open.empty()) {
+    const NodeId next = open.back();
+    open.pop_back();
+    for (const Graph::Use& use : graph.uses({next, 0})) {
+      if (use.node < 0) return true;
+      if (graph.node(use.node).op->fusion == FusionKind::kElementwise && seen.size() < kMostNodes &&
+          seen.insert(use.node).second)
+        open.push_back(use.node);
+    }
+  }
+  return false;
 }
 
 }  // namespace tensmith::graph

@@ -16,8 +16,8 @@ namespace tensmith::graph {
 struct PassOptions {
   int64_t constant_limit_bytes = int64_t{64}
                                  << 20;  ///< largest constant that folding may make (unless it replaces larger ones)
-  std::optional<Target> target = {};  ///< what the code is for; without it choices that depend on it are not made
-  bool winograd = true;               ///< convolutions may be computed by transformed tiles
+  std::optional<Target> target = {};     ///< what the code is for; without it choices that depend on it are not made
+  bool winograd = true;                  ///< convolutions may be computed by transformed tiles
 };
 
 /// Reads and changes a graph on behalf of rules.
@@ -71,6 +71,10 @@ int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds =
 
 /// Whether the operator works element by element on operands that broadcast from the right, whatever the order of axes.
 bool is_broadcasting(const Node& node);
+
+/// Whether the first output of a node, or what is computed from it element by element in the same kernel, is an output
+/// of the graph: the caller wants that row-major, while tiles are computed with the channels of a place in vectors.
+bool reaches_output(const Graph& graph, NodeId id);
 
 /// Whether row i of the output (axis 0 of a tensor of rank 2 or more) needs just row i of the inputs that have rows:
 /// conversions and arithmetic by elements.

@@ -336,6 +336,22 @@ def cases(folder: Path) -> list[Case]:
         Case("unknown fill", ["run", good, "--input", "x=sevens"], 2, "bad-fill"),
         Case("input without =", ["run", good, "--input", "x"], 2, "bad-assignment"),
         # Outputs.
+        Case(
+            "a library to tune",
+            ["tune", library, "-o", str(folder / "r.jsonl")],
+            2,
+            "not-a-model",
+            "holds no schedules",
+            absent="r.jsonl",
+        ),
+        Case(
+            "records into a file of something else",
+            ["tune", good, "-o", str(folder / "right.npy"), "--trials", "1"],
+            2,
+            "record-foreign",
+            present="right.npy",
+        ),
+        Case("a page over its records", ["report", good, "-o", good], 2, "bad-usage", present="good.onnx"),
         Case("output in no folder", ["compile", good, "-o", str(folder / "no/folder/out.so")], 2, "cannot-write"),
         Case(
             "output of an unknown kind",

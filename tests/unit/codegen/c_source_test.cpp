@@ -174,6 +174,23 @@ TEST(CSource, ProgramsCallTheirFunctionsAndEndWithTheirCode) {
   EXPECT_EQ(library.run("both", {&x, &y}, {5}), 42);
 }
 
+TEST(CSource, NamesOfTheLibraryStayItsOwn) {
+  const Tensor x = placeholder("exp", {4}, kFloat64);
+  const Tensor square = compute("erff", {4}, [&](const Indices& i) {
+    return call(Intrinsic::kPow, {x(i), make_const(kFloat64, 2)});
+  });
+  const Tensor y = compute("pow", {4}, [&](const Indices& i) { return call(Intrinsic::kExp, {square(i)}); });
+  LoopProgram program;
+  program.functions.push_back(lower(Schedule(make_workload("powers", {x}, {y}))).function);
+  CLibrary library(to_c(program), "-Wall -Wextra -Werror");
+  ASSERT_TRUE(library.is_built());
+  InterpValue in = values(kFloat64, {0, 1, 0.5, -1}), out = make_interp_value(kFloat64, 4),
+              between = make_interp_value(kFloat64, 4);
+  ASSERT_EQ(program.functions[0].buffers.size(), 3u);  // the square is a workspace
+  EXPECT_EQ(library.run("powers", {&in, &out, &between}, {}), 0);
+  for (size_t k = 0; k < 4; ++k) EXPECT_NEAR(out.f[k], std::exp(in.f[k] * in.f[k]), 1e-12);
+}
+
 TEST(CSource, ReadsLikeC) {
   const SizedWorkload dense = sample_workload("dense");
   const Schedule schedule = make_schedule(

@@ -87,6 +87,16 @@ TEST(InModel, TheVerdictIsWhatTheCompilerTakesNext) {
   }
 }
 
+TEST(InModel, NoiseMakesNoWinner) {
+  std::vector<InModelTimes> times = times_of({20, 20, 20});
+  // The same work, a little up and down; the middle of the pairs lies above 1 by chance.
+  for (size_t round = 0; round < times[1].kernel_us[0].size(); ++round) {
+    times[1].kernel_us[0][round] *= round % 2 ? 1.04 : 0.95;
+    times[2].kernel_us[0][round] *= round % 5 < 3 ? 0.999 : 1.001;
+  }
+  EXPECT_EQ(judge_in_model(times, 0, 2).taken, 0u);
+}
+
 TEST(InModel, ProgramsTakeTurnsAndCallsAreTimedByKernel) {
   CompileOptions options;
   options.threads = 1;
