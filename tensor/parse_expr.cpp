@@ -210,21 +210,25 @@ Parser::Parsed Parser::word_expression() {
   const Token& token = next();
   const std::string_view word = token.text;
   if (word == "true" || word == "false") return made(token, make_bool(word == "true"), 1);
+  // What is called may be a name as well: `pow[i0, i4]` where a stage is called as a function is, an axis as a type.
+  if (const Object* object = is("(") || is(":") ? nullptr : find(word)) return named(token, *object);
   if (word == "select") return select_call(token);
   if (word == "ramp") return ramp_call(token);
   if (word == "broadcast") return broadcast_call(token);
   if (const auto it = functions_.find(word); it != functions_.end()) return binary_call(token, it->second);
   if (word == "extern") return intrinsic_call(token, Intrinsic::kExtern);
   if (const auto id = intrinsic_from_word(word); id && *id != Intrinsic::kExtern) return intrinsic_call(token, *id);
+  if (parse_dtype(word).ok()) return cast_call(token);
   if (is_reserved(word)) {
-    if (parse_dtype(word).ok()) return cast_call(token);
     if (word.starts_with("inf") || word.starts_with("nan")) return special_float(token, /*negative=*/false);
     fail_at(token, "expected an expression, got ", token);
   }
-  const Object* object = find(word);
-  if (!object) fail_at(token, "expected a variable or buffer in scope, got '", word, "'");
-  if (const Var* var = std::get_if<Var>(object)) return made(token, *var, 1);
-  const Buffer buffer = std::get<Buffer>(*object);
+  fail_at(token, "expected a variable or buffer in scope, got '", word, "'");
+}
+
+Parser::Parsed Parser::named(const Token& token, const Object& object) {
+  if (const Var* var = std::get_if<Var>(&object)) return made(token, *var, 1);
+  const Buffer buffer = std::get<Buffer>(object);
   Access a = access(buffer);
   if (a.predicate.get() && a.predicate.dtype().lanes != a.lanes)
     fail_at(token, "expected a predicate of ", a.lanes, " lanes, got ", a.predicate.dtype());

@@ -82,6 +82,7 @@ class Parser {
   Parsed unary();
   Parsed primary();
   Parsed word_expression();
+  Parsed named(const Token& token, const Object& object);
   Parsed number(bool negative);
   Parsed special_float(const Token& token, bool negative);
   Parsed let_expression();

@@ -9,8 +9,7 @@ namespace tensmith::text {
 namespace {
 
 constexpr std::string_view kKeywords[] = {
-    "func", "while", "if",        "else",      "let",  "in",        "alloc",  "eval", "assert", "align", "select",
-    "min",  "max",   "trunc_div", "trunc_mod", "ramp", "broadcast", "extern", "true", "false",  "inf",   "nan",
+    "func", "while", "if", "else", "let", "in", "alloc", "eval", "assert", "align", "true", "false", "inf", "nan",
 };
 constexpr std::string_view kScopeWords[] = {"global", "stack", "register", "constant", "shared"};
 constexpr std::string_view kForWords[] = {"for", "parallel", "vectorized", "unrolled"};
@@ -44,12 +43,9 @@ bool is_identifier(std::string_view word) {
 }
 
 bool is_reserved(std::string_view word) {
-  if (position(kKeywords, word) || position(kScopeWords, word) || position(kForWords, word) ||
-      intrinsic_words().count(word))
-    return true;
+  if (position(kKeywords, word) || position(kScopeWords, word) || position(kForWords, word)) return true;
   // `inf_f64` and `nan_f16` are literals.
-  if (word.starts_with("inf_") || word.starts_with("nan_")) word.remove_prefix(4);
-  return parse_dtype(word).ok();
+  return (word.starts_with("inf_") || word.starts_with("nan_")) && parse_dtype(word.substr(4)).ok();
 }
 
 std::string_view scope_word(Scope scope) { return kScopeWords[static_cast<int>(scope)]; }

@@ -13,7 +13,8 @@
 
 namespace tensmith::text {
 
-/// Whether a word has a meaning of its own (keyword, function, dtype), so that no variable or buffer may be called so.
+/// Whether a word has a meaning wherever it stands (keyword, literal, scope), so that no variable or buffer may be
+/// called so. Functions and types have theirs only in front of a parenthesis or behind a colon: those may.
 bool is_reserved(std::string_view word);
 /// Whether the text is a letter or underscore, then letters, digits and underscores.
 bool is_identifier(std::string_view word);

@@ -99,6 +99,14 @@ TEST(MeasureTaskJson, RoundTripsAndChecks) {
   EXPECT_EQ(to_json(read.value()).dump(), to_json(task).dump());
   EXPECT_TRUE(read->request.target == task.request.target);
   EXPECT_TRUE(check_measure_task(task).ok());
+  // Axes that are called as a type is (`i4`), stages as a function.
+  const Tensor z = placeholder("z", {1, 2, 3, 4, 5, 6}, kFloat32);
+  const Tensor powers = compute("pow", {1, 2, 3, 4, 5, 6}, [&](const Indices& i) { return z(i) * z(i); });
+  MeasureTask deep = task;
+  deep.workload = make_workload("deep", {z}, {powers});
+  deep.request.input_layouts = deep.request.output_layouts = {};
+  const Result<void> checked = check_measure_task(deep);
+  EXPECT_TRUE(checked.ok()) << checked.failure().message;
   const Tensor x = placeholder("a/b", {4}, kFloat32);
   task.workload = make_workload("w", {x}, {compute("y", {4}, [&](const Indices& i) { return x(i[0]); })});
   task.request.output_layouts = {};

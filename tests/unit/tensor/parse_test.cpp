@@ -67,6 +67,21 @@ TEST(Parse, InnerNamesHideOuterOnes) {
   EXPECT_EQ(to_string(*f), with_body("  for n_1 in n {\n    for n_2 in n_1 {\n      B[n_2] = 0\n    }\n  }"));
 }
 
+TEST(Parse, WordsThatAreCalledMayBeNames) {
+  const std::string text =
+      "func f(pow: f32[4, 4], min: i32[4]) -> min {\n"
+      "  for i4 in 4 {\n"
+      "    for select in 4 {\n"
+      "      pow[i4, select] = pow(pow[i4, select], f32(i4))\n"
+      "      min[i4] = min(min[i4], i32(select))\n"
+      "    }\n"
+      "  }\n"
+      "}\n";
+  const Result<LoopFunction> f = parse_function(text);
+  ASSERT_TRUE(f.ok()) << f.failure().message;
+  EXPECT_EQ(to_string(*f), text);
+}
+
 TEST(Parse, ErrorsTellPlaceExpectedAndFound) {
   EXPECT_EQ(error_of(with_body("B[0] = 1")), "no error");
   EXPECT_EQ(error_of(""), "line 1, column 1: expected 'func', got the end of the text");

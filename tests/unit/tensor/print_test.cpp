@@ -65,7 +65,7 @@ TEST(Print, NamesAreUniqueAndFreeOfReservedWords) {
       "for i_1 in 10 {\n  a[i_1] = 0.0\n}\n"
       "for i_2 in 10 {\n  a[i_2] = 0.0\n}\n"
       "for for_1 in 10 {\n  a[for_1] = 0.0\n}\n"
-      "for f32_1 in 10 {\n  a[f32_1] = 0.0\n}\n"
+      "for f32 in 10 {\n  a[f32] = 0.0\n}\n"
       "for x_outer in 10 {\n  a[x_outer] = 0.0\n}\n"
       "for v in 10 {\n  a[v] = 0.0\n}\n");
 }
