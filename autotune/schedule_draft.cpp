@@ -44,11 +44,14 @@ int cost_of(const Expr& e) {
   return cost;
 }
 
-bool has_select(const StageNode& stage) {
+/// Whether values are chosen along the innermost axis, where vectors run: by other axes it is decided once a row, and
+/// what lies inside is peeled off.
+bool chooses_by_lane(const StageNode& stage) {
   bool found = false;
   for (const Expr& body : stage.bodies)
     visit(body, [&](const Expr& node) {
-      found |= node.kind() == NodeKind::kSelect;
+      if (const auto* select = node.as<Select>())
+        found |= stage.axes.empty() || uses_var(select->cond, stage.axes.back().var);
       return true;
     });
   return found;
@@ -229,7 +232,7 @@ void inline_cheap_stages(ScheduleDraft& draft) {
     const bool cheap = cost <= 2;
     bool worth = cheap ? (cost == 0 || !reused) : (users.size() == 1 && !reused);
     // A stencil would evaluate what it reads once for each of its places.
-    if (spread && (cost > 0 || has_select(*s.stage))) worth = false;
+    if (spread && (cost > 0 || chooses_by_lane(*s.stage))) worth = false;
     // In front of another reduction it is the epilogue of its own.
     if (cost > 0 && is_epilogue(initial, *s.stage) && std::any_of(users.begin(), users.end(), [&](int user) {
           return initial.stages[user].stage->reducer.has_value();

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <tuple>
 
 #include "graph/ops/arith.h"
 #include "graph/ops/op_list.h"
@@ -52,18 +53,68 @@ Expr pick(const Expr& index, const std::vector<Expr>& values) {
   return result;
 }
 
-/// For each row of a matrix the sum of its entries times the terms.
-std::vector<Expr> product(const std::vector<std::vector<double>>& matrix, const std::function<Expr(int)>& term) {
-  std::vector<Expr> sums;
-  for (const std::vector<double>& row : matrix) {
-    Expr sum;
-    for (size_t k = 0; k < row.size(); ++k) {
-      if (row[k] == 0) continue;
-      const Expr value = term(static_cast<int>(k));
-      const Expr scaled = row[k] == 1 ? value : constant_like(value, row[k]) * value;
-      sum = sum.get() == nullptr ? scaled : sum + scaled;
-    }
-    sums.push_back(sum);
+using Row = std::vector<double>;
+
+/// Whether two rows differ in the signs of some entries alone, and not of all.
+bool mirror(const Row& a, const Row& b) {
+  bool same = false, opposite = false;
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (std::abs(a[k]) != std::abs(b[k])) return false;
+    if (a[k] != 0) (a[k] == b[k] ? same : opposite) = true;
+  }
+  return same && opposite;
+}
+
+/// Of two mirrored rows the entries that are equal and the other ones, as the first has them.
+std::pair<Row, Row> halves(const Row& a, const Row& b) {
+  Row equal(a.size()), other(a.size());
+  for (size_t k = 0; k < a.size(); ++k) (a[k] == b[k] ? equal : other)[k] = a[k];
+  return {equal, other};
+}
+
+/// The sum of entries times terms. At least one entry is not 0.
+Expr weighted_sum(const Row& row, const std::vector<Expr>& terms) {
+  Expr sum;
+  for (size_t k = 0; k < row.size(); ++k) {
+    if (row[k] == 0) continue;
+    const Expr scaled = row[k] == 1 ? terms[k] : constant_like(terms[k], row[k]) * terms[k];
+    sum = sum.get() == nullptr ? scaled : sum + scaled;
+  }
+  return sum;
+}
+
+/// For each row of a matrix the sum of its entries times the terms. A point and its negative give rows (or columns)
+/// that differ in signs alone: what they share is written alike, so that it is computed once.
+std::vector<Expr> product(const std::vector<Row>& matrix, const std::function<Expr(int)>& term) {
+  std::vector<Row> columns(matrix[0].size(), Row(matrix.size()));
+  std::vector<Expr> terms;
+  for (size_t k = 0; k < columns.size(); ++k) {
+    for (size_t r = 0; r < matrix.size(); ++r) columns[k][r] = matrix[r][k];
+    terms.push_back(term(static_cast<int>(k)));
+  }
+  for (size_t a = 0; a < columns.size(); ++a)
+    for (size_t b = a + 1; b < columns.size(); ++b)
+      if (mirror(columns[a], columns[b])) {
+        std::tie(columns[a], columns[b]) = halves(columns[a], columns[b]);
+        const Expr sum = terms[a] + terms[b], difference = terms[a] - terms[b];
+        terms[a] = sum;
+        terms[b] = difference;
+        break;
+      }
+  std::vector<Row> rows(matrix.size(), Row(columns.size()));
+  for (size_t r = 0; r < rows.size(); ++r)
+    for (size_t k = 0; k < columns.size(); ++k) rows[r][k] = columns[k][r];
+  std::vector<Expr> sums(rows.size());
+  for (size_t a = 0; a < rows.size(); ++a) {
+    if (sums[a].get() != nullptr) continue;
+    for (size_t b = a + 1; b < rows.size() && sums[a].get() == nullptr; ++b)
+      if (mirror(rows[a], rows[b])) {
+        const auto [equal, other] = halves(rows[a], rows[b]);
+        const Expr shared = weighted_sum(equal, terms), rest = weighted_sum(other, terms);
+        sums[a] = shared + rest;
+        sums[b] = shared - rest;
+      }
+    if (sums[a].get() == nullptr) sums[a] = weighted_sum(rows[a], terms);
   }
   return sums;
 }
