@@ -194,6 +194,39 @@ bool sub_to_add(Rewriter& r, const Node& n) {
   return r.replace(n, r.add(n, "Add", {n.inputs[0], term}));
 }
 
+/// One tap, one channel a result: a factor by channel. In strides the places are picked first.
+bool conv_to_scale(Rewriter& r, const Node& n) {
+  const TensorType &x = r.type(n.inputs[0]), &y = n.types[0];
+  const Constant* w = r.constant(n.inputs[1]);
+  if (!w || !w->dtype().is_float() || x.rank() < 3 || n.attrs.get_string("auto_pad", "NOTSET") != "NOTSET")
+    return false;
+  const int64_t channels = w->shape()[0];
+  if (w->num_elements() != channels || n.attrs.get_int("group", 1) != channels) return false;
+  for (const int64_t pad : n.attrs.get_ints("pads"))
+    if (pad != 0) return false;
+  const Constant* bias = n.inputs.size() > 2 && n.inputs[2].given() ? r.constant(n.inputs[2]) : nullptr;
+  if (n.inputs.size() > 2 && n.inputs[2].given() && !bias) return false;
+  Value picked = n.inputs[0];
+  const std::vector<int64_t> strides = n.attrs.get_ints("strides");
+  if (std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s != 1; })) {
+    if (!x.is_static()) return false;
+    std::vector<int64_t> firsts(strides.size(), 0), ends, axes;
+    for (size_t d = 0; d < strides.size(); ++d) ends.push_back(x.static_shape()[2 + d]), axes.push_back(2 + d);
+    picked = r.add(n, "Slice",
+                   {picked, r.add_ints(n, firsts), r.add_ints(n, ends), r.add_ints(n, axes), r.add_ints(n, strides)});
+  }
+  std::vector<int64_t> by_channel(static_cast<size_t>(y.rank()) - 1, 1);
+  by_channel[0] = channels;
+  const auto of_channels = [&](const Constant& c, const char* what) {
+    std::vector<double> numbers;
+    for (int64_t k = 0; k < channels; ++k) numbers.push_back(c.float_at(k));
+    return r.edit.add_constant(Constant::from_floats(c.dtype(), by_channel, numbers), n.name + what);
+  };
+  Value made = r.add(n, "Mul", {picked, of_channels(*w, ".scale")});
+  if (bias) made = r.add(n, "Add", {made, of_channels(*bias, ".term")});
+  return r.replace(n, made);
+}
+
 constexpr Rule kRules[] = {
     {"identity", "Identity", "Identity(x) --> x", to_input},
     {"dropout", "Dropout", "Dropout(x) outside of training --> x", drop_dropout},
@@ -217,6 +250,7 @@ constexpr Rule kRules[] = {
     {"reshape-of-reshape", "Reshape", "Reshape(Reshape(x)) --> Reshape(x)", reshape_of_reshape},
     {"transpose-of-ones", "Transpose", "Transpose that moves only dims of 1 --> Reshape", transpose_of_ones},
     {"gemm-to-matmul", "Gemm", "Gemm(a, b, c) --> Add(MatMul(a, b), c)", gemm_to_matmul},
+    {"conv-to-scale", "Conv", "Conv(x, one tap of one channel, b) --> Add(Mul(Slice(x), w), b)", conv_to_scale},
     {"pow-to-product", "Pow", "Pow(x, 2) --> Mul(x, x); 3, 1, 0.5, -0.5, -1 likewise", pow_to_product},
     {"div-to-mul", "Div", "Div(x, 2^k) --> Mul(x, 2^-k)", div_to_mul},
     {"sub-to-add", "Sub", "Sub(x, c) --> Add(x, -c)", sub_to_add},

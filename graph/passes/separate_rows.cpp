@@ -1,5 +1,6 @@
 #include "graph/passes/separate_rows.h"
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -59,8 +60,9 @@ class Separator {
   /// Whether planes serve the operator as well: few results or one channel for each leave no vectors of channels.
   bool likes_planes(NodeId id) const {
     const Node& node = graph_.node(id);
-    const int64_t channels = channels_of(node.types[0]);
-    return channels <= kFewChannels || node.attrs.get_int("group", 1) == channels;
+    const int64_t group = node.attrs.get_int("group", 1);
+    return channels_of(node.types[0]) <= kFewChannels ||
+           (group > 1 && channels_of(graph_.type(node.inputs[0])) == group);
   }
 
   /// The convolution or pool whose loop over channels writes the value, with what is computed on its result; -1: none.
@@ -85,10 +87,45 @@ class Separator {
     if (!data.given() || graph_.constant(data) || in_chain(data) || likes_planes(id) ||
         channels_of(graph_.type(data)) <= kFewChannels)
       return 0;
-    const auto [entry, fresh] = copies_.try_emplace(data, NodeId{-1});
-    if (fresh) entry->second = edit_.add("ToChannels", {data}, {}, node.name + ".channels");
+    const std::vector<int64_t> strides = strides_of_points(node);
+    const auto [entry, fresh] = copies_.try_emplace({data, strides}, NodeId{-1});
+    if (fresh) entry->second = edit_.add("ToChannels", {pick(data, strides, node)}, {}, node.name + ".channels");
     edit_.set_input(id, 0, {entry->second, 0});
+    if (!strides.empty()) edit_.set_attr(id, "strides", std::vector<int64_t>(strides.size(), 1));
     return 1;
+  }
+
+  /// The strides of a convolution with a single tap, which reads but some of the places; empty for others.
+  std::vector<int64_t> strides_of_points(const Node& node) const {
+    if (node.op->name != "Conv" || !node.op->domain.empty() || !graph_.type(node.inputs[1]).is_static()) return {};
+    const std::vector<int64_t> taps = graph_.type(node.inputs[1]).static_shape();
+    const std::vector<int64_t> pads = node.attrs.get_ints("pads"), strides = node.attrs.get_ints("strides");
+    const auto is = [](const std::vector<int64_t>& all, size_t first, int64_t wanted) {
+      return std::all_of(all.begin() + static_cast<std::ptrdiff_t>(first), all.end(),
+                         [&](int64_t value) { return value == wanted; });
+    };
+    const bool points = taps.size() > 2 && is(taps, 2, 1) && is(pads, 0, 0) && !is(strides, 0, 1) &&
+                        node.attrs.get_string("auto_pad", "NOTSET") == "NOTSET";
+    return points ? strides : std::vector<int64_t>();
+  }
+
+  /// The places that such strides meet: what is never read need not be copied.
+  Value pick(Value data, const std::vector<int64_t>& strides, const Node& node) {
+    if (strides.empty()) return data;
+    const auto numbers = [&](const std::vector<int64_t>& values) {
+      return edit_.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values),
+                                node.name + ".places");
+    };
+    std::vector<int64_t> ends, axes;
+    for (size_t d = 0; d < strides.size(); ++d) {
+      ends.push_back(0);
+      (void)as_const_int(graph_.type(data).shape[2 + d], &ends.back());  // known, see channels_of
+      axes.push_back(static_cast<int64_t>(2 + d));
+    }
+    const std::vector<int64_t> firsts(strides.size(), 0);
+    return {edit_.add("Slice", {data, numbers(firsts), numbers(ends), numbers(axes), numbers(strides)}, {},
+                      node.name + ".places"),
+            0};
   }
 
   int hand_out(Value& output) {
@@ -102,7 +139,7 @@ class Separator {
   GraphEditor& edit_;
   const Graph& graph_;
   std::unordered_map<NodeId, bool> chain_;
-  std::map<Value, NodeId> copies_;
+  std::map<std::pair<Value, std::vector<int64_t>>, NodeId> copies_;  // by data and strides
 };
 
 }  // namespace

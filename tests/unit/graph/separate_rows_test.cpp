@@ -95,6 +95,44 @@ TEST(SeparateRows, LeavePlanesThatServeAsWell) {
             (std::pair{0, 0}));
 }
 
+TEST(SeparateRows, LeavePlanesWithSeveralFiltersForEachChannel) {
+  EXPECT_EQ(copies(R"(graph "" {
+  %x: f32[1, 16, 8, 8] = input
+  %w: f32[32, 1, 3, 3] = input
+  %y: f32[1, 32, 6, 6] = Conv(%x, %w) {group = 16}
+  return %y as "y"
+})"),
+            (std::pair{0, 0}));
+}
+
+TEST(SeparateRows, CopyOnlyThePlacesThatPointsInStridesMeet) {
+  auto parsed = parse_graph(R"(graph "" {
+  %x: f32[1, 32, 9, 8] = input
+  %w: f32[16, 32, 1, 1] = input
+  %v: f32[16, 32, 3, 3] = input
+  %a: f32[1, 16, 3, 4] = Conv(%x, %w) {strides = [3, 2]}
+  %b: f32[1, 16, 3, 4] = Conv(%x, %w) {strides = [3, 2]}
+  %c: f32[1, 16, 4, 3] = Conv(%x, %v) {strides = [2, 2]}
+  return %a as "a"
+  return %b as "b"
+  return %c as "c"
+})");
+  ASSERT_TRUE(parsed.ok()) << parsed.failure().message;
+  Graph graph = std::move(parsed).value();
+  GraphEditor edit(graph);
+  separate_rows(edit, {});
+  std::vector<int64_t> copied;
+  for (const NodeId id : graph.topological_order()) {
+    const Node& node = graph.node(id);
+    if (node.op->name == "ToChannels") copied.push_back(node.types[0].static_shape()[2]);
+    if (node.op->name != "Conv") continue;
+    const bool point = graph.type(node.inputs[1]).static_shape()[2] == 1;
+    EXPECT_EQ(node.attrs.get_ints("strides"), (std::vector<int64_t>(2, point ? 1 : 2)));
+  }
+  std::sort(copied.begin(), copied.end());
+  EXPECT_EQ(copied, (std::vector<int64_t>{3, 9}));
+}
+
 TEST(SeparateRows, LeaveWhatHasOnePlaceOrOneChannel) {
   EXPECT_EQ(copies(R"(graph "" {
   %x: f32[1, 16, 1, 1] = input
