@@ -187,13 +187,22 @@ int tune(const Options& given) {
   const double most_seconds = tuner.seconds > 0 ? std::max(2.0, kWholeShare * tuner.seconds) : 0;
   if (tuner.seconds > 0 && runs_here) tuner.seconds -= std::min(kWholeShare * tuner.seconds, whole_seconds(model));
   TuneProgress progress(style, tasks, tuner);
+  tuner.on_comparison = [&](int task, size_t nth, size_t count) {
+    progress.say(format_text("winner %zu of %zu against its default: task %d %s", nth, count, task,
+                             tasks[static_cast<size_t>(task)].label.c_str()));
+  };
+  const WholeListener on_whole = [&](const std::string& what) {
+    progress.say(what);
+    return !interrupted.load();
+  };
   TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
-  progress.finish();
   const bool any = std::any_of(report.tasks.begin(), report.tasks.end(),
                                [](const TaskProgress& task) { return task.trials > task.failures; });
   const bool ended = report.why_stopped != StopReason::kFailed && report.why_stopped != StopReason::kInterrupted;
   std::string in_model;
-  if (ended && any && runs_here) in_model = judge_in_whole(options, model, tasks, origin, most_seconds, store, report);
+  if (ended && any && runs_here)
+    in_model = judge_in_whole(options, model, tasks, origin, most_seconds, store, report, on_whole);
+  progress.finish();
   std::cout << tuning_table(tasks, report);
   if (!in_model.empty()) std::cout << in_model << "\n";
   for (size_t t = 0; t < tasks.size(); ++t)
@@ -208,15 +217,24 @@ int tune(const Options& given) {
   if (!options.save_cost_model.empty()) take(save_cost_model(scorer->model(), options.save_cost_model));
   if (report.why_stopped == StopReason::kFailed) throw UserError(report.failure_id, report.failure);
   const std::string again = "the same command goes on from " + options.output;
-  if (report.why_stopped == StopReason::kInterrupted) {
-    std::cout << "interrupted; " << again << ", and confirms what stands as unconfirmed above\n";
+  std::string whole;
+  if (report.why_stopped != StopReason::kInterrupted && any && runs_here && !interrupted) {
+    whole = compare_whole(options, model, most_seconds, on_whole);
+    progress.finish();
+  }
+  if (interrupted) {
+    if (!whole.empty()) std::cout << whole << "\n";
+    const bool is_found = report.why_stopped != StopReason::kInterrupted;
+    std::cout << "interrupted; " << again
+              << (is_found ? ", and compares the whole model" : ", and confirms what stands as unconfirmed above")
+              << "\n";
     return 130;
   }
   if (!any)
     throw ScheduleError("no-valid-candidate", "tune: expected a valid candidate, got none in " +
                                                   std::to_string(report.trials) + " trials; tensmith records ls " +
                                                   options.output + " shows why each failed");
-  if (runs_here) std::cout << compare_whole(options, model, most_seconds) << "\n";
+  if (runs_here) std::cout << whole << "\n";
   else std::cout << "the whole model is not compared here: its kernels were measured on " << origin.cpu << "\n";
   std::cout << again << "; use it by --records " << options.output << "\n";
   return 0;

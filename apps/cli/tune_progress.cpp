@@ -81,7 +81,22 @@ void TuneProgress::operator()(const TunerProgress& now) {
   if (now.elapsed_s < shown_s_ + pause && !(style_ == ProgressStyle::kPlain && news)) return;
   shown_s_ = now.elapsed_s;
   shown_model_us_ = now.model_best_us;
-  std::string shown = line(now);
+  show(line(now));
+}
+
+void TuneProgress::say(const std::string& what) {
+  if (style_ == ProgressStyle::kNone) return;
+  const std::string phase = what.substr(0, what.find(':'));
+  const auto now = std::chrono::steady_clock::now();
+  const double since = std::chrono::duration<double>(now - said_).count();
+  if (phase == phase_ && since < (style_ == ProgressStyle::kBar ? 0.2 : 10)) return;
+  phase_ = phase;
+  said_ = now;
+  if (style_ == ProgressStyle::kJsonl) std::cout << Json{{"phase", what}}.dump() << std::endl;
+  else show(what);
+}
+
+void TuneProgress::show(std::string shown) {
   if (style_ == ProgressStyle::kPlain) {
     std::cerr << shown << std::endl;
     return;

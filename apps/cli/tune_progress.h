@@ -1,6 +1,7 @@
 /// What a tuning run shows while it goes on and when it is over.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,6 +26,9 @@ class TuneProgress {
  public:
   TuneProgress(ProgressStyle style, const std::vector<TuningTask>& tasks, const TunerOptions& options);
   void operator()(const TunerProgress& now);
+  /// What goes on behind the trials. The same phase again is a line of a log no more than every ten seconds; a phase is
+  /// the text up to a colon.
+  void say(const std::string& what);
   /// Ends a line that changes.
   void finish();
 
@@ -38,7 +42,12 @@ class TuneProgress {
   const std::vector<TuningTask>& tasks_;
   const TunerOptions& options_;
   std::map<std::string, int64_t> failures_;
+  /// Shows a line that a terminal's bar replaces.
+  void show(std::string text);
+
   double shown_s_ = -1e9, shown_model_us_ = 0;
+  std::string phase_;
+  std::chrono::steady_clock::time_point said_;
   size_t width_ = 0;
 };
 

@@ -27,6 +27,13 @@ InModelSide side_of(const LoadedModel& model, const Options& options) {
   return {model.program.get(), std::move(instance), std::move(inputs), std::move(outputs)};
 }
 
+/// Tells of rounds as they go by.
+std::function<bool(size_t, double)> told_of(const std::string& what, const WholeListener& listener) {
+  return [=](size_t rounds, double seconds) {
+    return listener(what + format_text(": %zu rounds in %.0f s", rounds, seconds));
+  };
+}
+
 double median_of(std::vector<double> values) { return median_interval(std::move(values)).median; }
 
 }  // namespace
@@ -48,7 +55,8 @@ double whole_seconds(const LoadedModel& usual) {
 }
 
 std::string judge_in_whole(const Options& options, const LoadedModel& usual, const std::vector<TuningTask>& tasks,
-                           const RecordOrigin& origin, double most_seconds, RecordStore& store, TuningReport& report) {
+                           const RecordOrigin& origin, double most_seconds, RecordStore& store, TuningReport& report,
+                           const WholeListener& listener) {
   const RecordLines lines = take(read_records(options.output));
   std::map<RecordKey, std::vector<const TuningRecord*>> by_key;
   for (const TuningRecord& record : lines.records)
@@ -90,15 +98,24 @@ std::string judge_in_whole(const Options& options, const LoadedModel& usual, con
   }
   if (judged.empty()) return {};
 
+  const std::string given_up = "in the model: given up; winners stand as they were compared alone";
   std::vector<LoadedModel> models;
-  for (const auto& index : indices) models.push_back(load_tuned(options, index));
+  for (const auto& index : indices) {
+    if (!listener(format_text("in the model: compiling program %zu of %zu", models.size() + 1, indices.size())))
+      return given_up;
+    models.push_back(load_tuned(options, index));
+  }
   std::vector<InModelSide> sides;
   sides.push_back(side_of(usual, options));
   for (const LoadedModel& model : models) sides.push_back(side_of(model, options));
   InModelLimits limits;
   limits.seconds = kJudgeSeconds;
   limits.most_seconds = most_seconds;
+  bool goes_on = true;
+  const WholeListener heard = [&](const std::string& what) { return goes_on = listener(what); };
+  limits.go_on = told_of(format_text("in the model, %zu programs in turns", sides.size()), heard);
   const std::vector<InModelTimes> times = take(time_in_model(sides, limits));
+  if (!goes_on) return given_up;
   constexpr size_t kFewestRounds = 5;
   if (times[0].whole_us.size() < kFewestRounds)
     return format_text("in the model: too few rounds to judge (%zu); winners stand as they were compared alone",
@@ -125,7 +142,9 @@ std::string judge_in_whole(const Options& options, const LoadedModel& usual, con
       times[0].whole_us.size(), times.size(), held, others, dropped);
 }
 
-std::string compare_whole(const Options& options, const LoadedModel& usual, double most_seconds) {
+std::string compare_whole(const Options& options, const LoadedModel& usual, double most_seconds,
+                          const WholeListener& listener) {
+  if (!listener("whole model: compiling it with the records")) return {};
   const LoadedModel tuned =
       load_tuned(options, std::make_shared<RecordIndex>(take(RecordIndex::read({options.output}))));
   const bool any = std::any_of(tuned.program->kernels.begin(), tuned.program->kernels.end(),
@@ -139,7 +158,11 @@ std::string compare_whole(const Options& options, const LoadedModel& usual, doub
   limits.min_rounds = 30;
   limits.time_calls = false;
   limits.most_seconds = most_seconds;
+  bool goes_on = true;
+  const WholeListener heard = [&](const std::string& what) { return goes_on = listener(what); };
+  limits.go_on = told_of("whole model, default and tuned in turns", heard);
   std::vector<InModelTimes> times = take(time_in_model(sides, limits));
+  if (!goes_on) return {};
   std::vector<double> ratios;
   for (size_t round = 0; round < times[0].whole_us.size(); ++round)
     ratios.push_back(times[0].whole_us[round] / times[1].whole_us[round]);

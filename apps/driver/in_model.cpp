@@ -69,6 +69,7 @@ Result<std::vector<InModelTimes>> time_in_model(std::span<InModelSide> sides, co
     if (limits.time_calls) times[s].kernel_us.resize(sides[s].program->kernels.size());
   }
   const auto begin = Clock::now();
+  const auto seconds_so_far = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   for (int round = 0; round < limits.max_rounds; ++round) {
     for (size_t turn = 0; turn < sides.size(); ++turn) {
       const size_t s = (turn + static_cast<size_t>(round)) % sides.size();
@@ -86,8 +87,16 @@ Result<std::vector<InModelTimes>> time_in_model(std::span<InModelSide> sides, co
       times[s].whole_us.push_back(timer.us() / kTimedRuns);
       for (size_t k = 0; k < times[s].kernel_us.size(); ++k)
         times[s].kernel_us[k].push_back(clocks[s]->us()[k] / kTimedRuns);
+      const auto rounds = static_cast<size_t>(round) + (turn + 1 == sides.size() ? 1 : 0);
+      if (limits.go_on && !limits.go_on(rounds, seconds_so_far())) {
+        for (InModelTimes& side : times) {
+          side.whole_us.resize(rounds);
+          for (std::vector<double>& us : side.kernel_us) us.resize(rounds);
+        }
+        return times;
+      }
     }
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double seconds = seconds_so_far();
     if (round + 1 >= limits.min_rounds && seconds > limits.seconds) break;
     if (limits.most_seconds > 0 && seconds > limits.most_seconds) break;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -33,10 +34,14 @@ struct InModelLimits {
   int min_rounds = 15, max_rounds = 2000;
   double most_seconds = 0;  ///< after so long it ends below min_rounds too; 0: it does not
   bool time_calls = true;   ///< each call of a kernel, not only whole runs; costs a clock reading a call
+  /// Asked behind every turn, with the rounds that are over and the seconds since the first; false ends it with those
+  /// rounds. May be empty.
+  std::function<bool(size_t rounds, double seconds)> go_on;
 };
 
 /// Runs the programs in turns, another one first each round. Of a turn the first run is not timed: it meets the caches
-/// as the program before left them, which no deployed model does. Errors: those of Instance::run_into.
+/// as the program before left them, which no deployed model does. All programs have as many rounds. Errors: those of
+/// Instance::run_into.
 Result<std::vector<InModelTimes>> time_in_model(std::span<InModelSide> sides, const InModelLimits& limits);
 
 /// Of records for one key and origin in the order of their file, those whose schedules a comparison found better than

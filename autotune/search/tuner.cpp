@@ -329,14 +329,13 @@ class Run {
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return expected_gain(a) > expected_gain(b); });
-    for (const size_t t : order) {
-      if (interrupted()) {
-        stop(StopReason::kInterrupted);
-        return;
-      }
+    for (size_t k = 0; k < order.size() && !interrupted(); ++k) {
       if (out_of_time()) return;
-      if (!settle(static_cast<int>(t))) return;
+      if (options_.on_comparison) options_.on_comparison(static_cast<int>(order[k]), k + 1, order.size());
+      if (!settle(static_cast<int>(order[k]))) return;
     }
+    // Behind the last comparison too: what comes after the run is not wanted any more.
+    if (interrupted()) stop(StopReason::kInterrupted);
   }
 
   /// Returns false when the store refuses something.

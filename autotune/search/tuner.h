@@ -93,6 +93,9 @@ struct TunerOptions {
   /// run.
   std::vector<KnownGood> known_good;
   const std::atomic<bool>* interrupted = nullptr;  ///< becomes true when the run is to end; may be null
+  /// Told of each task whose winner is compared with its default in the end: the task, the how many-th of how many it
+  /// is. May be empty.
+  std::function<void(int task, size_t nth, size_t count)> on_comparison;
 };
 
 /// A task's state.

@@ -448,6 +448,27 @@ TEST(Tuner, AnInterruptEndsIt) {
   EXPECT_TRUE(store.winners.empty());
 }
 
+TEST(Tuner, AnInterruptionDuringTheLastComparisonIsSeen) {
+  const std::vector<TuningTask> tasks{task_of(dense_workload(64, 96, 80))};
+  MemoryStore store;
+  StubMeasurer measurer;
+  std::atomic<bool> interrupted{false};
+  int64_t calls = 0;
+  measurer.answer = [&](int, const Schedule&, bool) { return valid(static_cast<double>(200 - ++calls)); };
+  TunerOptions options;
+  options.trials = 16;
+  options.interrupted = &interrupted;
+  std::vector<std::string> told;
+  options.on_comparison = [&](int task, size_t nth, size_t count) {
+    told.push_back(std::to_string(task) + " " + std::to_string(nth) + "/" + std::to_string(count));
+    interrupted = true;
+  };
+  const TuningReport report = tune(tasks, options, measurer, store);
+  EXPECT_EQ(told, std::vector<std::string>{"0 1/1"});
+  EXPECT_EQ(report.why_stopped, StopReason::kInterrupted);
+  EXPECT_EQ(store.kept.size(), 16u);
+}
+
 TEST(Tuner, ATaskThatCannotBeMeasuredDoesNotStopTheOthers) {
   class Picky : public StubMeasurer {
    public:

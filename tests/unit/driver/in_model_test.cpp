@@ -130,6 +130,19 @@ TEST(InModel, ProgramsTakeTurnsAndCallsAreTimedByKernel) {
   }
   limits.time_calls = false;
   EXPECT_TRUE(time_in_model(sides, limits).value()[0].kernel_us.empty());
+  // Who has enough is heard behind every turn and gets the rounds that all programs had.
+  size_t turns = 0;
+  limits.time_calls = true;
+  limits.go_on = [&](size_t rounds, double) {
+    EXPECT_EQ(rounds, (turns + 1) / 2);
+    return ++turns < 6;
+  };
+  const std::vector<InModelTimes> some = time_in_model(sides, limits).value();
+  EXPECT_EQ(turns, 6u);
+  for (const InModelTimes& side : some) {
+    EXPECT_EQ(side.whole_us.size(), 3u);
+    for (const std::vector<double>& kernel : side.kernel_us) EXPECT_EQ(kernel.size(), 3u);
+  }
 }
 
 }  // namespace
