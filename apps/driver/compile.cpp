@@ -77,7 +77,9 @@ Front run_front(graph::Graph& graph, const CompileOptions& options, const graph:
                 CompileObserver& observer, std::vector<graph::PassRecord>* records) {
   graph::PipelineOptions for_target = pipeline;
   for_target.passes.target = options.target;
+  for_target.passes.explain = observer.listener();
   *records = graph::optimize(graph, for_target);
+  observer.chosen();
   observer.stop_if(StopAt::kGraph, to_string(graph) + "\n");
   if (const graph::UnsupportedReport report = graph::unsupported_nodes(graph); !report.empty())
     throw UnsupportedError(report.rows[0].id,

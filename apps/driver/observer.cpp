@@ -181,6 +181,17 @@ void CompileObserver::coded(const CompiledKernel& kernel, const ObjectCode& obje
   write(kernel.name + "/code.o", {reinterpret_cast<const char*>(object.bytes.data()), object.bytes.size()});
 }
 
+std::function<void(const std::string&)> CompileObserver::listener() {
+  if (config_.explain.find("algorithm") == std::string::npos && config_.dump.empty()) return nullptr;
+  return [this](const std::string& line) { algorithms_ += line + "\n"; };
+}
+
+void CompileObserver::chosen() {
+  if (config_.explain.find("algorithm") != std::string::npos)
+    print("# how convolutions are computed, and what other ways would cost\n" + algorithms_ + "\n");
+  if (!config_.dump.empty()) write("algorithms.txt", algorithms_);
+}
+
 void CompileObserver::placed(const std::string& explanation) {
   if (config_.explain.find("layout") != std::string::npos && !explanation.empty())
     print("# what lies in the memory of others\n" + explanation + "\n");

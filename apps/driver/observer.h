@@ -1,6 +1,7 @@
 /// What the switches of `--help-debug` show, write and time while a model is compiled.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -45,6 +46,9 @@ class CompileObserver {
   void lowered(const std::string& kernel);
   void scheduled(const CompiledKernel& kernel);
   void coded(const CompiledKernel& kernel, const ObjectCode& object);
+  /// Hears the reasons of graph passes, or null when nobody wants to know them; `chosen` ends them.
+  std::function<void(const std::string&)> listener();
+  void chosen();
   void laid_out(const graph::Graph& graph, const graph::LayoutMap& layouts);
   void placed(const std::string& explanation);
   void fused(const std::string& explanation);
@@ -71,6 +75,7 @@ class CompileObserver {
   const Config config_;
   StopAt stop_at_ = StopAt::kNowhere;
   int stop_lowering_ = -1;  ///< number of the last pass of lowering that runs
+  std::string algorithms_;  ///< reasons of graph passes, a line each
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Lowering>> lowering_;
   struct Time {

@@ -1,6 +1,7 @@
 /// Rewriting by rules: each rule looks at one node and what is around it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,8 @@ struct PassOptions {
                                  << 20;  ///< largest constant that folding may make (unless it replaces larger ones)
   std::optional<Target> target = {};     ///< what the code is for; without it choices that depend on it are not made
   bool winograd = true;                  ///< convolutions may be computed by transformed tiles
+  /// Called with a line for each choice that a pass makes by cost, and its reasons; null: nobody asks.
+  std::function<void(const std::string&)> explain = nullptr;
 };
 
 /// Reads and changes a graph on behalf of rules.

@@ -149,7 +149,8 @@ TEST(PrintSchedule, EveryForm) {
 }
 
 TEST(Explain, EveryKindAndOnlyThese) {
-  const std::pair<const char*, const char*> kinds[] = {{"fusion", "# what is fused"},
+  const std::pair<const char*, const char*> kinds[] = {{"algorithm", "# how convolutions are computed"},
+                                                       {"fusion", "# what is fused"},
                                                        {"schedule", "# why k0_matmul"},
                                                        {"layout", "# layouts"},
                                                        {"memory", "# memory\narena "}};

@@ -110,6 +110,19 @@ TEST(ChooseAlgorithm, LeavesWhatTilesDoNotServe) {
   EXPECT_EQ(changes({64, 64, 28}, off), 0) << "switched off";
 }
 
+TEST(ChooseAlgorithm, TellsWhatEachWayWouldCost) {
+  PassOptions options = options_for("znver4");
+  std::vector<std::string> lines;
+  options.explain = [&](const std::string& line) { lines.push_back(line); };
+  changes({64, 64, 56}, options);
+  changes({512, 512, 4}, options);
+  changes({64, 64, 28, 3, 2}, options);  // has one way only
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].rfind("conv: 64 channels to 64 at 56 x 56: by Winograd tiles of 4 x 4 ", 0), 0u) << lines[0];
+  EXPECT_NE(lines[0].find(" million cycles of one core; directly "), std::string::npos) << lines[0];
+  EXPECT_EQ(lines[1].rfind("conv: 512 channels to 512 at 4 x 4: directly ", 0), 0u) << lines[1];
+}
+
 TEST(ChooseAlgorithm, WeighsWeightsAgainstWork) {
   const Target target = Target::parse("sapphirerapids").value();
   // Few tiles: transformed weights are four times as many bytes and used as often as the tiles are.
