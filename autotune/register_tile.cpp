@@ -32,15 +32,22 @@ bool element_tile_fits(const TileProblem& p, const Target& target, int64_t rows,
   return (2 * rows + p.shared_rows + kept) * vectors + 1 <= target.vector_registers;
 }
 
+/// Lines of pixels among the rows, see TileProblem::line_rows.
+int64_t lines_of(const TileProblem& p, int64_t rows) {
+  return p.line_rows > 0 ? std::max<int64_t>(1, rows / p.line_rows) : 1;
+}
+
 double tile_cycles(const TileProblem& p, const Target& target, int64_t rows, int64_t vectors) {
   const double fmas = static_cast<double>(rows * vectors) / target.fma_ports;
+  const int64_t lines = lines_of(p, rows);
   const double loads =
-      (rows * p.row_loads + vectors * p.column_loads + rows * vectors * p.element_loads) / kLoadsPerCycle;
+      (rows / lines * p.row_loads + vectors * lines * p.column_loads + rows * vectors * p.element_loads) /
+      kLoadsPerCycle;
   // A block of vectors that is too large for L1 comes from L2 again for each row tile.
   const double vector_bytes = static_cast<double>(target.vector_bits) / 8;
   const bool in_l1 = p.column_loads == 0 || (rows < p.rows && static_cast<double>(vectors * p.steps) * vector_bytes <=
                                                                   static_cast<double>(target.l1_bytes) / 2);
-  const double lines = in_l1 ? 0 : static_cast<double>(vectors) * p.column_loads * vector_bytes / target.line_bytes;
+  const double from_l2 = in_l1 ? 0 : static_cast<double>(vectors) * p.column_loads * vector_bytes / target.line_bytes;
   const bool roomy = has_room_for_steps(p, target, rows, vectors);
   const bool unrolled = p.steps <= kUnrolledSteps && roomy;
   const double start =
@@ -48,7 +55,7 @@ double tile_cycles(const TileProblem& p, const Target& target, int64_t rows, int
   // A step whose accumulators are spilled takes twice as long (first layer of MobileNet, 14x32 against 8x32).
   const double spills = p.written_out && !roomy ? fmas : 0;
   return std::max({fmas, loads, unrolled ? 0 : kFmaLatency}) + spills + kStepOverhead + start +
-         lines * kCyclesPerL2Line;
+         from_l2 * kCyclesPerL2Line;
 }
 
 }  // namespace
@@ -67,7 +74,9 @@ std::vector<RegisterTile> register_tiles(const TileProblem& p, const Target& tar
     for (int rows = static_cast<int>(p.row_multiple); rows <= std::min<int64_t>(p.rows, target.vector_registers - 2);
          rows += static_cast<int>(p.row_multiple)) {
       // Element operands stream through one register; a vector operand of the step is held for all rows.
-      const int held = p.column_loads > 0 ? vectors : 0;
+      // Lines share the broadcast operands, which then stay in registers too.
+      const int64_t shared = lines_of(p, rows) > 1 ? p.line_rows : 0;
+      const int64_t held = (p.column_loads > 0 ? vectors : 0) + shared;
       if (rows * vectors + held + 1 > target.vector_registers) break;
       if (p.element_loads > 0 && !element_tile_fits(p, target, rows, vectors)) break;
       // Rows that fall into the same sets of L1 must fit its ways together, beside the vectors that pass (of 12 ways

@@ -17,6 +17,7 @@ struct TileProblem {
   double column_loads = 1;     ///< loads per vector and step (a vector operand)
   double element_loads = 0;    ///< loads per row and vector and step (an operand that both index, shared by taps)
   int64_t row_multiple = 1;    ///< tiles have a multiple of so many rows (whole rows of an image)
+  int64_t line_rows = 0;       ///< each so many rows read vectors of their own (lines of pixels); 0: all share them
   bool rows_conflict = false;  ///< rows lie a multiple of 4 KiB apart
   int64_t steps = 256;         ///< of the reduction
   bool written_out = false;    ///< the innermost loop of the reduction is unrolled, for conditions on rows depend on it

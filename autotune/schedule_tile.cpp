@@ -197,8 +197,9 @@ class Tiler {
     traffic.vector_tiles = vector_tiles();
     traffic.columns_adjacent = plan_.columns_adjacent;
     if (outer_.empty() && plan_.outer_row_axis < 0 && plan_.row_axis >= 0) traffic.max_row_blocks = row_tiles();
-    // Whole rows of what feeds the tile are computed at a time.
-    const TileOrder order = feeds_ ? TileOrder() : decide_tile_order(draft_, reduction_, traffic);
+    // Whole rows of what feeds the tile are computed at a time; lines of pixels share no vectors.
+    const bool rows_outside = feeds_ || plan_.problem.line_rows > 0;
+    const TileOrder order = rows_outside ? TileOrder() : decide_tile_order(draft_, reduction_, traffic);
     order_text_ = order.vectors_outside ? "one block of vectors for all rows" : "vectors from L2";
     if (order.row_blocks > 1) {
       schedule_.split(reader_, row_outer_, (row_tiles() + order.row_blocks - 1) / order.row_blocks, row_outer_ + ".b",

@@ -152,6 +152,21 @@ bool shifts_along(const StageNode& body, const TensorAccess& access, const Var& 
                      [&](const Expr& index) { return uses_var(index, v) && values_of(index, body, -1, 1) > 1; });
 }
 
+/// Whether values of `line` only bring vectors of their own to the rows of a tile: what rows read stays as it is, and
+/// nothing is copied or packed for the vectors (lines of pixels of planes, few filters as rows).
+bool are_lines(const StageNode& body, const std::vector<TensorAccess>& accesses, const TilePlan& plan,
+               const Var& line) {
+  if (plan.row_dim < 0 || !plan.constants.empty() || !plan.to_copy.empty() || plan.window_elements > 0) return false;
+  const Var& row = body.axes[static_cast<size_t>(plan.row_dim)].var;
+  return std::none_of(accesses.begin(), accesses.end(), [&](const TensorAccess& access) {
+    const auto uses = [&](const Var& var) {
+      return std::any_of(access.indices.begin(), access.indices.end(),
+                         [&](const Expr& index) { return uses_var(index, var); });
+    };
+    return uses(row) && uses(line);
+  });
+}
+
 // Tiles within smaller groups are mostly empty (two filters a channel: 0.26 ms in them, 0.16 in plain loops).
 constexpr int64_t kFewestOfGroup = 4;
 // Elements that lie so far apart are picked out of whole vectors.
@@ -255,7 +270,10 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
       }
       look_at_window(*body, access, v, plan);
       const int64_t element_bytes = bytes_of(access);
-      if (!v_stride || *v_stride != 1) {
+      if (v_stride && *v_stride > 1 && *v_stride <= kMostPicked && shifts) {
+        // Places of planes in strides, as below.
+        problem.element_loads += static_cast<double>(2 * *v_stride - 2);
+      } else if (!v_stride || *v_stride != 1) {
         if (!v_stride || !is_read_often(points, plan->steps, element_bytes / access.buffer->dtype.bytes()))
           return false;
         if (!moves_alone(*body, access, plan->vector_dim) || !reads_directly(reduction, access.buffer)) return false;
@@ -323,17 +341,21 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
   for (size_t k = order.size() - 1; k-- > 0;) {
     if (order[k] == plan->row_axis || size(order[k]) == 1) continue;
     const int dim = dim_read_with(state, *reader_stage, reduction_index, reader.stage->axes[order[k]].var);
-    if (dim < 0 || std::count(plan->batch_axes.begin(), plan->batch_axes.end(), order[k])) break;
+    if (dim < 0) break;
+    const bool lines = std::count(plan->batch_axes.begin(), plan->batch_axes.end(), order[k]) > 0;
+    if (lines && !are_lines(*body, accesses, *plan, body->axes[static_cast<size_t>(dim)].var)) break;
     TileProblem both = problem;
     both.rows = plan->rows * size(order[k]);
     both.row_multiple = plan->rows;
+    both.line_rows = lines ? plan->rows : 0;
     // Short rows lie apart by whole rows; their conflict is that of the outer stride.
     const RegisterTile tile = choose_register_tile(both, draft.target());
     if (tile.cycles == 0) break;
     // Vectors come from L2 or further once a tile: more rows a tile are worth a little issue efficiency.
     const double alone = plan->tile.cycles * static_cast<double>(size(order[k]));
-    if (tile.rows > plan->tile.rows && tile.cycles < alone * 1.1) {
+    if (tile.rows > plan->tile.rows && tile.cycles < alone * (lines ? 0.95 : 1.1)) {
       plan->tile = tile;
+      problem.line_rows = both.line_rows;
       plan->outer_row_axis = order[k];
       plan->outer_row_dim = dim;
       plan->outer_rows = tile.rows / plan->rows;

@@ -105,7 +105,8 @@ class FunctionEmitter {
   void emit_store(const Store& s);
   llvm::Value* vector_address(const Buffer& buffer, const Expr& index);
   llvm::Value* load_vector(const BufferPlace& place, DType element, llvm::Value* pointer, int lanes, llvm::Value* mask);
-  llvm::Value* load_strided(const BufferPlace& place, DType element, llvm::Value* pointer, int64_t stride, int lanes);
+  llvm::Value* load_strided(const BufferPlace& place, DType element, llvm::Value* pointer, int64_t stride, int lanes,
+                            llvm::Value* wanted);
   llvm::Instruction* annotate(const BufferPlace& place, llvm::Instruction* access);
   /// Whether the read provably stays inside its buffer, so that it may be done even where its value is not needed.
   bool in_bounds(const Load& e);

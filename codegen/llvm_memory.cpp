@@ -90,15 +90,23 @@ Value* FunctionEmitter::load_vector(const BufferPlace& place, DType element, Val
 }
 
 // Reads `stride` whole vectors, the last one placed so that it ends at the last element wanted, and picks the lanes.
-Value* FunctionEmitter::load_strided(const BufferPlace& place, DType element, Value* pointer, int64_t stride,
-                                     int lanes) {
+// With a mask only what its lanes want is read.
+Value* FunctionEmitter::load_strided(const BufferPlace& place, DType element, Value* pointer, int64_t stride, int lanes,
+                                     Value* wanted) {
   llvm::Type* type = v_.memory_type(element);
   const int64_t last_begin = (lanes - 1) * stride + 1 - lanes;
   Value* result = nullptr;
   for (int64_t part = 0; part < stride; ++part) {
     const int64_t begin = part + 1 < stride ? part * lanes : last_begin;
     Value* at = builder_.CreateGEP(type, pointer, builder_.getInt64(begin));
-    Value* vector = load_vector(place, element, at, lanes, nullptr);
+    Value* read = nullptr;
+    if (wanted) {
+      std::vector<int> lane_of(lanes, lanes);  // beyond the lanes stands a zero
+      for (int k = 0; k < lanes; ++k)
+        if ((begin + k) % stride == 0) lane_of[k] = static_cast<int>((begin + k) / stride);
+      read = builder_.CreateShuffleVector(wanted, llvm::Constant::getNullValue(wanted->getType()), lane_of);
+    }
+    Value* vector = load_vector(place, element, at, lanes, read);
     std::vector<int> mask(lanes, -1);
     for (int lane = 0; lane < lanes; ++lane) {
       const int64_t position = lane * stride, owner = std::min(position / lanes, stride - 1);
@@ -139,8 +147,10 @@ Value* FunctionEmitter::emit_load(const Load& e) {
           builder_.CreateGEP(v_.memory_type(element), address(e.buffer, ramp->base), builder_.getInt64(1 - lanes));
       return builder_.CreateVectorReverse(load_vector(place, element, pointer, lanes, nullptr));
     }
-    if (stride >= 2 && stride <= kMaxShuffleStride && !mask)
-      return load_strided(place, element, address(e.buffer, ramp->base), stride, lanes);
+    // Which lanes a tail wants is known here; to find that out at run time costs as much as a gather.
+    const bool is_fixed = !mask || (e.predicate.get() && (!mask_ || in_bounds(e)) && collect_vars(e.predicate).empty());
+    if (stride >= 2 && stride <= kMaxShuffleStride && is_fixed)
+      return load_strided(place, element, address(e.buffer, ramp->base), stride, lanes, mask);
   }
   llvm::Type* type = v_.memory_type(e.dtype);
   llvm::Instruction* gather = builder_.CreateMaskedGather(type, vector_address(e.buffer, index), element_align(element),

@@ -55,6 +55,7 @@ void decide_size(ScheduleDraft& draft, const std::string& reduction, TilePlan& p
     } else {
       plan.outer_row_axis = plan.outer_row_dim = -1;
       plan.outer_rows = 1;
+      plan.problem.line_rows = problem.line_rows = 0;
       plan.tile = alone;
     }
   }

@@ -71,6 +71,23 @@ TEST(RegisterTile, FewRowsReadTheVectorsOnce) {
   EXPECT_EQ(choose_register_tile(problem, target_of("sapphirerapids")).rows, 8);
 }
 
+// Two filters over short lines of pixels: so many lines that additions do not wait for each other. Each line reads
+// vectors of its own, so with many rows by themselves it would bring nothing.
+TEST(RegisterTile, LinesOfPixelsHideTheLatency) {
+  TileProblem problem;
+  problem.rows = 2 * 20;
+  problem.row_multiple = problem.line_rows = 2;
+  problem.columns = 16;
+  problem.lanes = 16;
+  problem.steps = 200;
+  const RegisterTile tile = choose_register_tile(problem, target_of("sapphirerapids"));
+  EXPECT_GE(tile.rows, 8);
+  EXPECT_EQ(tile.rows % 2, 0);
+  TileProblem shared = problem;
+  shared.line_rows = 0;
+  EXPECT_LT(choose_register_tile(shared, target_of("sapphirerapids")).cycles, tile.cycles);
+}
+
 TEST(RegisterTile, TilesOfRowsAreEven) {
   TileProblem problem;
   problem.columns = 768;
@@ -257,6 +274,29 @@ TEST_P(DefaultSchedule, DepthwiseTapsOverRowMajorImages) {
   std::string why;
   (void)default_schedule(depthwise_workload(ConvShape{1, 32, 12, 8, 32, 2, 2, 0}), request, &why);
   EXPECT_EQ(why.find("_turned"), std::string::npos) << why;
+}
+
+// Planes with few filters: a tile takes several lines of pixels. In strides, and one channel a result, pixels are
+// picked out of whole vectors.
+TEST_P(DefaultSchedule, FewFiltersOverPlanes) {
+  ScheduleRequest request;
+  request.target = target_of(GetParam().target);
+  request.threads = GetParam().threads;
+  for (const ConvShape& shape : {ConvShape{1, 6, 13, 17, 3, 3, 1, 0}, ConvShape{2, 5, 15, 12, 2, 3, 2, 0},
+                                 ConvShape{1, 9, 31, 35, 4, 5, 3, 2}}) {
+    std::string why;
+    const Schedule schedule = default_schedule(conv_workload(shape), request, &why);
+    const std::optional<std::string> wrong = difference(schedule, {});
+    EXPECT_FALSE(wrong.has_value()) << wrong.value_or("") << "\n" << schedule.to_string();
+    EXPECT_NE(schedule.to_string().find("rows=i2,i1"), std::string::npos) << why << schedule.to_string();
+  }
+  for (const ConvShape& shape : {ConvShape{1, 6, 15, 21, 6, 3, 2, 1}, ConvShape{2, 3, 19, 26, 3, 5, 3, 2}}) {
+    std::string why;
+    const Schedule schedule = default_schedule(depthwise_workload(shape), request, &why);
+    EXPECT_NE(why.find("tile "), std::string::npos) << why;
+    const std::optional<std::string> wrong = difference(schedule, {});
+    EXPECT_FALSE(wrong.has_value()) << wrong.value_or("") << "\n" << schedule.to_string();
+  }
 }
 
 // A row of 75 KB between the stages of a softmax lies on the stack of the thread.

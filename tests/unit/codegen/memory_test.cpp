@@ -237,6 +237,33 @@ TEST_P(MemoryTest, SelectOfSafeReadsHasNoBranch) {
   for (int k = 0; k < 64; ++k) EXPECT_EQ(vy.f[k], vx.f[k] > 0 ? vx.f[63 - k] : vx.f[k / 2]);
 }
 
+TEST_P(MemoryTest, TailsOfStridedReadsAreNoGathers) {
+  for (const int64_t stride : {2, 3, 4})
+    for (const int64_t limit : {1, 5, 7, 15}) {
+      const int64_t size = (limit - 1) * stride + 4;  // ends with the last element wanted
+      Buffer x = make_buffer("x", kFloat32, {Expr(size)}, Scope::kGlobal, 4),
+             y = make_buffer("y", kFloat32, {Expr(16)});
+      Expr ramp = Ramp::make(Expr(0), Expr(1), 16),
+           mask = Binary::make(BinaryOp::kLT, ramp, Broadcast::make(Expr(limit), 16));
+      LoopFunction f{
+          "tail", {x, y}, {}, {y}, Store::make(y, {ramp}, Load::make(x, {Ramp::make(Expr(3), Expr(stride), 16)}, mask)),
+          {}};
+      CodegenOptions options;
+      options.want_llvm_ir = true;
+      const ObjectCode object = compile({{f}}, Target::parse(target()).value(), options);
+      EXPECT_EQ(object.llvm_ir.find("gather"), std::string::npos);
+      const JitModule module = JitModule::load(std::span(&object, 1));
+      GuardedPage page;
+      auto* data = reinterpret_cast<float*>(page.end()) - size;
+      for (int64_t k = 0; k < size; ++k) data[k] = static_cast<float>(k + 1);
+      alignas(64) float out[16];
+      std::fill(out, out + 16, -1.0f);
+      module.function<int32_t(const tensmith_context*, const float*, float*)>("tail")(nullptr, data, out);
+      for (int64_t lane = 0; lane < 16; ++lane)
+        EXPECT_EQ(out[lane], lane < limit ? static_cast<float>(3 + lane * stride + 1) : 0) << stride << " " << lane;
+    }
+}
+
 TEST_P(MemoryTest, MaskedReadsTouchNothingElse) {
   // Eight lanes of which the last three lie beyond the page; and a strided read that ends with the page.
   Buffer x = make_buffer("x", kFloat32, {Expr(64)}, Scope::kGlobal, 4), y = make_buffer("y", kFloat32, {Expr(16)});
