@@ -1,6 +1,7 @@
 /// Random convolutions and products by default schedules: each compared with plain loops in double and timed beside the
 /// machine's peak. Ends with code 1 when one is wrong or slower than half of what the median of its class reaches,
-/// unless it reaches half of what peak and caches allow: moving its data takes that long.
+/// unless it reaches half of its own bound: a call, and the slower of moving its data and of its arithmetic, with what
+/// the activation takes.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace tensmith::bench {
 namespace {
 
 struct Options {
-  int64_t count = 1000, seed = 1, only = -1, worst = 20;
+  int64_t count = 1000, seed = 1, first = 0, only = -1, worst = 20;
   bool explain = false;
   std::string json;
 };
@@ -35,12 +36,53 @@ struct Row {
   Shape shape;
   std::string error;        ///< of compiling or running, or where the result differs; "" when right
   double ms = 0, peak = 0;  ///< of a call; fraction of the FMA peak
-  double bound = 0;         ///< fraction of what peak and the bandwidth of the cache level allow
+  double bound = 0;         ///< least time that its work, its data and a call allow, by the time it takes
 };
 
 /// Units: milliseconds to move the bytes once from the level that holds them.
 double moving_ms(const Shape& shape, const Bandwidths& bandwidths, const Target& target) {
   return 1e3 * shape.bytes() / level_that_holds(bandwidths, target, static_cast<int64_t>(shape.bytes())).read;
+}
+
+/// What belongs to every call or result and no schedule can change. Units: milliseconds.
+struct Overheads {
+  double call = 0;     ///< of one kernel with next to no work
+  double sigmoid = 0;  ///< of an element, in L1
+};
+
+double ms_of(graph::Graph& graph, const Target& target, std::vector<float>& data) {
+  CompileOptions compile;
+  compile.target = target;
+  compile.threads = 1;
+  const Module module = load_program(std::make_shared<const CompiledProgram>(compile_graph(graph, compile)));
+  Result<Instance> made = module.create({.threads = 1, .target = {}, .weights_path = {}});
+  if (!made) throw UserError(made.failure().id, made.failure().message);
+  Instance instance = std::move(made).value();
+  std::vector<HostTensor> inputs;
+  inputs.push_back(HostTensor::view(data.data(), {static_cast<int64_t>(data.size())}, kFloat32));
+  Result<std::vector<HostTensor>> outputs = instance.run(inputs);
+  if (!outputs) throw UserError(outputs.failure().id, outputs.failure().message);
+  std::vector<HostTensor> results = std::move(outputs).value();
+  return time_beside([&] { (void)instance.run_into(inputs, results); }, 1, nullptr, 24).ms;
+}
+
+Overheads measure_overheads(const Target& target) {
+  const auto time = [&](const char* op, int64_t elements) {
+    graph::Graph graph;
+    graph.name = "overhead";
+    graph::GraphEditor edit(graph);
+    graph::TensorType type;
+    type.dtype = kFloat32;
+    type.shape = {Expr(elements)};
+    edit.set_outputs({{edit.add(op, {edit.add_input("x", std::move(type))}), 0}}, {"y"});
+    std::vector<float> data(static_cast<size_t>(elements), 0.5f);
+    return ms_of(graph, target, data);
+  };
+  constexpr int64_t kMany = 4096;
+  Overheads overheads;
+  overheads.call = time("Relu", 16);
+  overheads.sigmoid = std::max(0.0, time("Sigmoid", kMany) - overheads.call) / kMany;
+  return overheads;
 }
 
 /// Where the results differ by more than rounding; "" when they do not. Products are sums of up to some thousand
@@ -58,7 +100,8 @@ std::string difference(std::span<const float> got, const std::vector<double>& wa
   return {};
 }
 
-Row try_shape(int64_t number, const Options& options, const Target& target, const Bandwidths& bandwidths) {
+Row try_shape(int64_t number, const Options& options, const Target& target, const Bandwidths& bandwidths,
+              const Overheads& overheads) {
   Row row;
   row.number = number;
   Rng rng(static_cast<uint64_t>(options.seed), "shape " + std::to_string(number));
@@ -89,7 +132,9 @@ Row try_shape(int64_t number, const Options& options, const Target& target, cons
                                       [&](double s) { return peak_flops_once(target.vector_bits, s); }, 12);
     row.ms = timing.ms;
     row.peak = row.shape.flops() / timing.units;
-    row.bound = std::max(row.peak, moving_ms(row.shape, bandwidths, target) / timing.ms);
+    const double activated = row.shape.act == Act::kSigmoid ? row.shape.results() * overheads.sigmoid : 0;
+    const double working = row.peak * timing.ms + activated;
+    row.bound = (overheads.call + std::max(working, moving_ms(row.shape, bandwidths, target))) / timing.ms;
   } catch (const Error& e) {
     row.error = std::string(e.what()).substr(0, 400);
   }
@@ -109,10 +154,12 @@ bool is_slow(const Row& row, double median_peak) { return row.peak < median_peak
 int main_with(const Options& options) {
   const Target& target = Target::host();
   const Bandwidths bandwidths = measure_bandwidths(target);
+  const Overheads overheads = measure_overheads(target);
+  std::printf("a call %.2f us, a sigmoid %.2f ns\n", 1e3 * overheads.call, 1e6 * overheads.sigmoid);
   std::vector<Row> rows;
-  const int64_t first = options.only >= 0 ? options.only : 0;
-  for (int64_t number = first; number < (options.only >= 0 ? first + 1 : options.count); ++number) {
-    rows.push_back(try_shape(number, options, target, bandwidths));
+  const int64_t first = options.only >= 0 ? options.only : options.first;
+  for (int64_t number = first; number < first + (options.only >= 0 ? 1 : options.count); ++number) {
+    rows.push_back(try_shape(number, options, target, bandwidths, overheads));
     const Row& row = rows.back();
     if (!row.error.empty() || options.only >= 0)
       std::printf("%s%ld %s: %.4f ms, %.3f of peak %s\n", row.error.empty() ? "" : "WRONG ", row.number,
@@ -143,7 +190,7 @@ int main_with(const Options& options) {
                 peaks[peaks.size() / 10], middle, peaks.back(), slow);
   }
   std::sort(ranking.begin(), ranking.end(), [](const Slow& a, const Slow& b) { return a.of_median < b.of_median; });
-  std::printf("\nthe worst: of the class's median, of peak, of what peak and caches allow\n");
+  std::printf("\nthe worst: of the class's median, of peak, of its own bound\n");
   int slow = 0;
   for (const Slow& entry : ranking) slow += is_slow(*entry.row, entry.row->peak / entry.of_median);
   for (size_t k = 0; k < std::min<size_t>(ranking.size(), options.worst); ++k) {
@@ -187,8 +234,8 @@ int main(int argc, char** argv) {
       into = std::strtoll(argv[++k], &end, 10);
       return *end == 0 && into >= 0;
     };
-    if (number("--count", options.count) || number("--seed", options.seed) || number("--only", options.only) ||
-        number("--worst", options.worst))
+    if (number("--count", options.count) || number("--seed", options.seed) || number("--first", options.first) ||
+        number("--only", options.only) || number("--worst", options.worst))
       continue;
     if (std::strcmp(argv[k], "--quick") == 0) {
       options.count = 60;
@@ -198,8 +245,8 @@ int main(int argc, char** argv) {
       options.json = argv[++k];
     } else {
       std::fprintf(stderr,
-                   "random_shapes: unexpected argument '%s'; usage: random_shapes [--quick] [--count N] [--seed S] "
-                   "[--only NUMBER] [--worst N] [--explain] [--json FILE]\n",
+                   "random_shapes: unexpected argument '%s'; usage: random_shapes [--quick] [--first N] [--count N] "
+                   "[--seed S] [--only NUMBER] [--worst N] [--explain] [--json FILE]\n",
                    argv[k]);
       return 2;
     }

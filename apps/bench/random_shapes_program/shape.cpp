@@ -173,6 +173,10 @@ double Shape::flops() const {
          taps(out_width(), width, kernel_w, stride_w, dilation_w, left);
 }
 
+double Shape::results() const {
+  return static_cast<double>(is_conv ? batch * filters * out_height() * out_width() : batch * m * n);
+}
+
 double Shape::bytes() const {
   const double elements = is_conv ? static_cast<double>(batch * channels * height * width +
                                                         filters * channels / groups * kernel_h * kernel_w +

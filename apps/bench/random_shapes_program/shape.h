@@ -31,6 +31,8 @@ struct Shape {
   int64_t out_width() const { return (width + left + right - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }
   /// Units: operations of one call; taps on padding are not counted.
   double flops() const;
+  /// Elements of the result.
+  double results() const;
   /// Units: bytes of inputs, weights and results, each once.
   double bytes() const;
   /// `conv 17x33@9x31 -> 5, 3x3 s2x1 d1x2 p1,0,1,1 g1 bias relu`.
