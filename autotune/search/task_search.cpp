@@ -44,6 +44,11 @@ Result<SearchStrategy> parse_search_strategy(std::string_view text) {
   return Failure{"bad-search", "search: expected evolve, random, grid or anneal, got '" + std::string(text) + "'"};
 }
 
+int batch_size(int64_t proposed, int batch) {
+  constexpr int kBatchesThatTellMost = 4;
+  return proposed < kBatchesThatTellMost * batch ? std::max(1, batch / 2) : batch;
+}
+
 TaskSearch::TaskSearch(Space space, SearchStrategy strategy, uint64_t seed, CandidateScorer& scorer)
     : space_(std::move(space)),
       strategy_(strategy),

@@ -33,6 +33,10 @@ struct Proposal {
   double scored = 0;        ///< the cost model's word when it was proposed. Units: log2, up to a constant; may be NaN
 };
 
+/// How many candidates to ask a search for that proposed so many: half a batch at first, when each result tells most of
+/// what to try next.
+int batch_size(int64_t proposed, int batch);
+
 /// The search of one task. What it proposes depends on the space, the seed and what it was told, in that order, and on
 /// nothing else: told the same it proposes the same, which is how a broken run goes on. Threads: one at a time.
 class TaskSearch {

@@ -123,8 +123,9 @@ class Run {
       if (task < 0) return stop(StopReason::kNothingToGain);
       TaskSearch& search = searches_[static_cast<size_t>(task)];
       // The first batch of several tasks is the default alone: it tells which of them are worth more.
-      const int batch_size = tasks_.size() > 1 && search.proposed() == 0 ? 1 : options_.batch;
-      const auto count = static_cast<int>(std::min<int64_t>(batch_size, trials_left()));
+      const bool is_first = tasks_.size() > 1 && search.proposed() == 0;
+      const int wanted = is_first ? 1 : batch_size(search.proposed(), options_.batch);
+      const auto count = static_cast<int>(std::min<int64_t>(wanted, trials_left()));
       if (search.proposed() == 1 && tasks_.size() > 1) carry_over_to(search);
       std::vector<Proposal> proposals = search.propose(count);
       if (proposals.empty()) {

@@ -85,7 +85,7 @@ const char* to_string(StopReason reason);
 struct TunerOptions {
   int64_t trials = 0;  ///< of all tasks together, kept ones included; 0: no limit
   double seconds = 0;  ///< 0: no limit
-  int batch = 8;
+  int batch = 8;  ///< trials a task gets at a time; half of that at first
   uint64_t seed = 0;
   SearchStrategy strategy = SearchStrategy::kEvolve;
   CandidateScorer* scorer = nullptr;  ///< outlives the run; null: PriorScorer

@@ -9,14 +9,15 @@ namespace tensmith::bench {
 
 std::vector<Trial> run_search(TaskSearch& search, int64_t trials, const CostsOf& costs_of,
                               const std::function<bool(const std::vector<Trial>&)>& until) {
-  constexpr int64_t kBatch = 8;
+  constexpr int kBatch = 8;
   constexpr size_t kUnderWay = 2;
   std::vector<Trial> made;
   std::deque<std::vector<Proposal>> batches;
   int64_t proposed = 0;
   while (true) {
     while (batches.size() < kUnderWay && proposed < trials) {
-      std::vector<Proposal> batch = search.propose(static_cast<int>(std::min(kBatch, trials - proposed)));
+      std::vector<Proposal> batch =
+          search.propose(static_cast<int>(std::min<int64_t>(batch_size(proposed, kBatch), trials - proposed)));
       if (batch.empty()) break;
       proposed += static_cast<int64_t>(batch.size());
       batches.push_back(std::move(batch));

@@ -21,8 +21,8 @@ struct Trial {
 /// Costs of candidates, in their order.
 using CostsOf = std::function<std::vector<double>(const std::vector<const Candidate*>&)>;
 
-/// Lets the search make up to `trials` trials in batches of 8, one of them proposed before the costs of the one before
-/// are told, which is what a tuning run does. `until` may end it after a batch.
+/// Lets the search make up to `trials` trials in batches of 8 (4 at first), one of them proposed before the costs of
+/// the one before are told, which is what a tuning run does. `until` may end it after a batch.
 std::vector<Trial> run_search(TaskSearch& search, int64_t trials, const CostsOf& costs,
                               const std::function<bool(const std::vector<Trial>&)>& until = {});
 

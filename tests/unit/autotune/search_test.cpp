@@ -38,6 +38,13 @@ double made_up_cost(const Candidate& candidate, double wanted = 6) {
   return cost;
 }
 
+TEST(TaskSearch, AsksForHalfABatchWhileResultsTellMost) {
+  EXPECT_EQ(batch_size(0, 8), 4);
+  EXPECT_EQ(batch_size(31, 8), 4);
+  EXPECT_EQ(batch_size(32, 8), 8);
+  EXPECT_EQ(batch_size(0, 1), 1);
+}
+
 TEST(TaskSearch, BeginsWithTheDefaultAndNeverRepeatsItself) {
   for (const char* strategy : {"evolve", "random", "grid", "anneal"}) {
     PriorScorer scorer;
