@@ -105,6 +105,17 @@ TEST(SeparateRows, LeavePlanesWithSeveralFiltersForEachChannel) {
             (std::pair{0, 0}));
 }
 
+TEST(SeparateRows, LeaveALone1x1ConvolutionOfFullLines) {
+  // Lines of 16 pixels fill the lanes, lines of 18 do not.
+  for (const auto& [width, copied] : {std::pair{16, 0}, std::pair{18, 1}}) {
+    const std::string w = std::to_string(width);
+    EXPECT_EQ(copies("graph \"\" {\n  %x: f32[1, 16, 8, " + w + "] = input\n  %w: f32[32, 16, 1, 1] = input\n" +
+                     "  %y: f32[1, 32, 8, " + w + "] = Conv(%x, %w) {}\n  return %y as \"y\"\n}"),
+              (std::pair{copied, copied}))
+        << width;
+  }
+}
+
 TEST(SeparateRows, CopyOnlyThePlacesThatPointsInStridesMeet) {
   auto parsed = parse_graph(R"(graph "" {
   %x: f32[1, 32, 9, 8] = input
