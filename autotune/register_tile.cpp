@@ -38,13 +38,14 @@ int64_t lines_of(const TileProblem& p, int64_t rows) {
 }
 
 double tile_cycles(const TileProblem& p, const Target& target, int64_t rows, int64_t vectors) {
-  const double fmas = static_cast<double>(rows * vectors) / target.fma_ports;
+  // Widening takes the ports of FMAs.
+  const double fmas = static_cast<double>(vectors) * (static_cast<double>(rows) + p.column_ops) / target.fma_ports;
   const int64_t lines = lines_of(p, rows);
   const double loads =
       (rows / lines * p.row_loads + vectors * lines * p.column_loads + rows * vectors * p.element_loads) /
       kLoadsPerCycle;
   // A block of vectors that is too large for L1 comes from L2 again for each row tile.
-  const double vector_bytes = static_cast<double>(target.vector_bits) / 8;
+  const double vector_bytes = static_cast<double>(target.vector_bits) / 8 * p.column_share;
   const bool in_l1 = p.column_loads == 0 || (rows < p.rows && static_cast<double>(vectors * p.steps) * vector_bytes <=
                                                                   static_cast<double>(target.l1_bytes) / 2);
   const double from_l2 = in_l1 ? 0 : static_cast<double>(vectors) * p.column_loads * vector_bytes / target.line_bytes;

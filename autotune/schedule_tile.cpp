@@ -427,6 +427,7 @@ class Tiler {
          << plan_.tile.rows * plan_.tile.vectors << " accumulators), " << plan_.rows << "x" << plan_.columns << " over "
          << plan_.steps << " steps, predicted " << static_cast<int>(plan_.tile.efficiency * 100) << " % of peak, "
          << order_text_;
+    if (plan_.narrow.bits > 0) text << ", weights in " << to_string(plan_.narrow) << " widened for each tile of rows";
     draft_.explain(reduction_, text.str());
   }
 

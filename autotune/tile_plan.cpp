@@ -304,6 +304,15 @@ bool make_plan(const ScheduleDraft& draft, const std::string& reader_name, const
     problem.column_loads += shifts_along(*body, access, v) ? 1 + kSplitLoads : 1;
     plan->vector_operand_bytes += bytes;
     if (constant) plan->constant_bytes += bytes;
+    // Narrow weights beside wide operands are widened for each tile of rows: an extension and a conversion.
+    const DType stored = access.buffer->dtype, wide = body->outputs[0]->dtype;
+    const bool beside_wide = std::any_of(accesses.begin(), accesses.end(),
+                                         [&](const TensorAccess& other) { return other.buffer->dtype == wide; });
+    if (constant && wide == kFloat32 && stored.bytes() < wide.bytes() && beside_wide) {
+      problem.column_ops += 2;
+      plan->narrow = stored;
+      problem.column_share = static_cast<double>(stored.bytes()) / static_cast<double>(wide.bytes());
+    }
     if (constant && source.layouts[0].dims().empty()) {
       // It can be packed when the vector axis indexes one dimension by itself.
       int dims = 0;

@@ -33,6 +33,7 @@ struct TilePlan {
   /// Of whole operands that only vectors, only rows, or both index.
   int64_t vector_operand_bytes = 0, row_operand_bytes = 0, element_operand_bytes = 0;
   int64_t constant_bytes = 0;  ///< of vector_operand_bytes, what is constant
+  DType narrow = DType{};      ///< the type of such a constant that is widened for each tile of rows; else of no bits
   /// Units: elements of one column of the vector axis that a sweep over the row axis and the reduction reads of
   /// operands that rows and vectors both index (depthwise); 0 without such operands.
   int64_t window_elements = 0;

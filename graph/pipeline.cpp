@@ -16,6 +16,7 @@
 #include "graph/passes/fold.h"
 #include "graph/passes/fold_batch_norm.h"
 #include "graph/passes/merge_products.h"
+#include "graph/passes/narrow_weights.h"
 #include "graph/passes/pad_planes.h"
 #include "graph/passes/recompose.h"
 #include "graph/passes/separate_rows.h"
@@ -66,6 +67,8 @@ constexpr GraphPass kPasses[] = {
      "behind all passes that look for convolutions or change their weights", 2, false, choose_algorithm},
     {"flush-subnormals", "sets weights to zero that are too small to count",
      "behind all passes that make weights, once for each", 2, false, flush_subnormals},
+    {"narrow-weights", "keeps weights that few rows meet in the narrowest type that holds them",
+     "behind all passes that make weights or look for them", 2, false, narrow_weights},
     {"separate-rows", "copies where rows that the caller sees meet operators with channels",
      "behind all passes that would see a copy between two operators", 2, false, separate_rows},
     {"pad-planes", "pads the data of convolutions whose vectors run along rows of pixels before, not on the way",

@@ -42,11 +42,12 @@ class Fuser {
   }
 
   void run() {
+    take_widening();
     // Anchors first take what follows them; then elementwise chains form; then kernels take what feeds them alone.
     for (FusionKind kind :
          {FusionKind::kContraction, FusionKind::kReduction, FusionKind::kInjective, FusionKind::kElementwise})
       for (NodeId id : order_)
-        if (kind_of(id) == kind && is_single(id)) grow(id);
+        if (kind_of(id) == kind && (is_single(id) || (kind == FusionKind::kContraction && root(id) == id))) grow(id);
     for (FusionKind kind : {FusionKind::kReduction, FusionKind::kInjective, FusionKind::kElementwise})
       for (NodeId id : order_)
         if (kind_of(id) == kind) take_producers(id);
@@ -166,11 +167,26 @@ class Fuser {
     return true;
   }
 
+  /// Products take the casts that widen their weights: they are made for the product, from what is read once.
+  void take_widening() {
+    for (NodeId id : order_) {
+      if (kind_of(id) != FusionKind::kContraction) continue;
+      for (const Value& input : graph_.node(id).inputs) {
+        if (!input.given() || !is_kernel(input.node) || !is_single(input.node) || graph_.uses(input).size() != 1)
+          continue;
+        const Node& cast = graph_.node(input.node);
+        if (cast.op->name != "Cast" || !cast.op->domain.empty() || !graph_.constant(cast.inputs[0])) continue;
+        say(input.node, id, "fused: weights are widened on the way");
+        merge(input.node, id);
+      }
+    }
+  }
+
   /// Adds elementwise nodes behind the group while its one output only feeds them: straight chains and diamonds that
   /// close.
   void grow(NodeId start) {
     NodeId tail = start;
-    size_t size = 1;
+    size_t size = members(start).size();
     while (graph_.node(tail).types.size() == 1) {
       const TensorType& type = graph_.node(tail).types[0];
       std::set<std::pair<int, NodeId>> frontier;  // by topological position

@@ -33,6 +33,16 @@ Workload dense_workload(Expr m, int64_t n, int64_t k) {
   return make_workload("dense", {a, b, bias}, {out});
 }
 
+Workload narrow_dense_workload(int64_t m, int64_t n, int64_t k, DType stored) {
+  const Tensor a = placeholder("A", {m, k}, kFloat32), b = placeholder("B", {k, n}, stored, /*is_constant=*/true);
+  const Tensor wide = compute("wide", {k, n}, [&](const Indices& i) { return cast(kFloat32, b(i)); });
+  const Tensor scale = placeholder("scale", {n}, kFloat32, /*is_constant=*/true);
+  const Tensor c =
+      sum("C", {m, n}, {k}, [&](const Indices& i, const Indices& r) { return a(i[0], r[0]) * wide(r[0], i[1]); });
+  const Tensor out = compute("R", {m, n}, [&](const Indices& i) { return c(i[0], i[1]) * scale(i[1]); });
+  return make_workload("narrow_dense", {a, b, scale}, {out});
+}
+
 Workload conv_workload(const ConvShape& s) {
   const Tensor x = placeholder("X", {s.n, s.c, s.h, s.w}, kFloat32);
   const Tensor w = placeholder("W", {s.o, s.c, s.kernel, s.kernel}, kFloat32, /*is_constant=*/true);

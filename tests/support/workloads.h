@@ -12,6 +12,8 @@ namespace tensmith {
 
 /// `R = max(A * B + bias, 0)`. Shapes: A [m, k], B [k, n] constant, bias [n] constant, R [m, n].
 Workload dense_workload(Expr m, int64_t n, int64_t k);
+/// A dense layer whose constant weights lie in memory as `stored` and are widened, with a scale by column.
+Workload narrow_dense_workload(int64_t m, int64_t n, int64_t k, DType stored);
 /// Convolution whose padding is a where-clause. Shapes: X [n, c, h, w], W [o, c, kernel, kernel] constant, Y [n, o, h',
 /// w'].
 struct ConvShape {
