@@ -40,12 +40,12 @@ std::vector<int64_t> split_points(const For& loop) {
   const Stmt* at = &loop.body;
   while (const auto* let = at->as<LetStmt>()) {
     if (const auto* binary = let->value.as<Binary>()) {
-      const auto base = unit.find(static_cast<const VarNode*>(binary->a.get()));
+      const auto* var = binary->a.as<VarNode>();
+      const auto base = var ? unit.find(var) : unit.end();
       int64_t divisor = 0;
       const bool divides = binary->op == BinaryOp::kFloorDiv, remains = binary->op == BinaryOp::kFloorMod;
-      if (base != unit.end() && binary->a.kind() == NodeKind::kVar && (divides || remains) &&
-          as_const_int(binary->b, &divisor) && divisor > 1 && divisor < (int64_t{1} << 40) &&
-          base->second < (int64_t{1} << 20)) {
+      if (base != unit.end() && (divides || remains) && as_const_int(binary->b, &divisor) && divisor > 1 &&
+          divisor < (int64_t{1} << 40) && base->second < (int64_t{1} << 20)) {
         points.push_back(base->second * divisor);
         if (divides) unit[let->var.get()] = base->second * divisor;
       }

@@ -412,7 +412,7 @@ TEST_P(ExprTest, BitFunctions) {
     expect_equal(apply(i8, kInt8, Intrinsic::kPopCount), int_values(kInt8, {0, 1, 8, 1, 7, 1, 2, 6}), "popcount i8");
     expect_equal(apply(i8, kInt8, Intrinsic::kAbs), int_values(kInt8, {0, 1, 1, -128, 127, 64, 5, 7}), "abs i8");
     std::vector<int64_t> high;
-    for (int64_t v : u32.i) high.push_back((v * 0xfedcba98) >> 32);
+    for (int64_t v : u32.i) high.push_back(static_cast<int64_t>((static_cast<uint64_t>(v) * 0xfedcba98) >> 32));
     std::vector<int64_t> constant(8, 0xfedcba98);
     expect_equal(map_elements(target(), {u32, int_values(kUInt32, constant)}, kUInt32, lanes,
                               [](auto& x) {

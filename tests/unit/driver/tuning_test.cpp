@@ -276,7 +276,8 @@ TEST(Tuning, MeasuresInWorkersAndTheCompilerTakesTheWinner) {
     EXPECT_EQ(second.tasks[0].from_store, 11);
   }
   double peak = 0;
-  for (const TuningRecord& record : read_records(path).value().records) {
+  const RecordLines lines = read_records(path).value();
+  for (const TuningRecord& record : lines.records) {
     EXPECT_GT(record.default_us, 0) << record.trial;
     if (record.standing == RecordStanding::kTrial) peak = std::max(peak, record.peak.gflops);
   }

@@ -1,5 +1,6 @@
 /// Loops of known length, and models whose shapes depend on the values of inputs.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -198,7 +199,7 @@ TEST(ImportLoops, ScanRunsAlongAxesInBothDirections) {
 class Specialize : public testing::Test {
  protected:
   std::string save(const OnnxBuilder& builder) {
-    const std::string path = testing::TempDir() + "specialize.onnx";
+    const std::string path = testing::TempDir() + "specialize_" + std::to_string(getpid()) + ".onnx";
     std::ofstream(path, std::ios::binary) << builder.bytes();
     return path;
   }
