@@ -57,9 +57,10 @@ Wide high_of(const Value* v, Range r) {
 /// Product of two ends; infinite stays infinite, zero stays zero. Clamped, so that a few dozen can be added.
 Wide times(Wide a, Wide b) {
   if (a == 0 || b == 0) return 0;
+  Wide product;
   const bool infinite = a >= kInfinite || a <= -kInfinite || b >= kInfinite || b <= -kInfinite;
-  if (infinite) return (a < 0) == (b < 0) ? kInfinite : -kInfinite;
-  return std::clamp(a * b, -kInfinite, kInfinite);
+  if (infinite || __builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kInfinite : -kInfinite;
+  return std::clamp(product, -kInfinite, kInfinite);
 }
 
 struct WideRange {
