@@ -41,6 +41,7 @@ Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSp
     case ArgKind::kInts: return std::holds_alternative<std::vector<int64_t>>(arg) ? Result<void>() : wrong("numbers");
     case ArgKind::kStage:
       if (!std::holds_alternative<std::string>(arg)) return wrong("a stage");
+      if (std::get<std::string>(arg).empty() && spec.default_text) return {};
       if (!state.find(std::get<std::string>(arg)))
         return Failure{"unknown-stage",
                        "no stage '" + std::get<std::string>(arg) + "'; the stages are " + names_of_stages(state)};
@@ -54,6 +55,11 @@ Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSp
       return {};
     case ArgKind::kNewName:
       if (!std::holds_alternative<std::string>(arg) || std::get<std::string>(arg).empty()) return wrong("a new name");
+      return {};
+    case ArgKind::kNewNames:
+      if (!std::holds_alternative<std::vector<std::string>>(arg)) return wrong("a list of new names");
+      for (const std::string& name : std::get<std::vector<std::string>>(arg))
+        if (name.empty()) return wrong("names that are not empty");
       return {};
     case ArgKind::kText: {
       if (!std::holds_alternative<std::string>(arg)) return wrong("a text");
@@ -72,6 +78,7 @@ Result<void> check_arg(const ScheduleState& state, const Step& step, const ArgSp
 }  // namespace
 
 StepArg default_arg(const ArgSpec& spec) {
+  if (spec.kind == ArgKind::kInts) return std::vector<int64_t>();
   if (spec.kind != ArgKind::kInt) return std::string(spec.default_text);
   int64_t value = 0;
   const std::string text = spec.default_text;
@@ -105,6 +112,16 @@ Result<Step> check_schema(const ScheduleState& state, const Step& step) {
   for (const ArgSpec& spec : def->args)
     if (Result<void> ok = check_arg(state, full, spec, *full.find(spec.name)); !ok) return ok.failure();
   return full;
+}
+
+Result<void> draw_decision(const ScheduleState& state, Step& step, Rng& rng) {
+  const PrimitiveDef& def = *find_primitive(step.primitive);
+  if (!def.draw || !step.numbers("decision").empty()) return {};
+  const Result<std::vector<int64_t>> drawn = def.draw(state, step, rng);
+  if (!drawn) return drawn.failure();
+  for (auto& [name, value] : step.args)
+    if (name == "decision") value = drawn.value();
+  return {};
 }
 
 Result<void> apply_step(ScheduleState& state, const Step& step) {

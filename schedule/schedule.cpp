@@ -4,13 +4,18 @@
 
 namespace tensmith {
 
-Schedule::Schedule(Workload workload) : workload_(std::move(workload)), state_(initial_state(workload_)) {}
+Schedule::Schedule(Workload workload, uint64_t seed)
+    : workload_(std::move(workload)), state_(initial_state(workload_)), rng_(seed, "schedule") {}
 
 Result<void> Schedule::try_apply(const Step& step) {
-  Result<Step> full = check_schema(state_, step);
-  if (!full) return full.failure();
-  if (Result<void> done = apply_step(state_, *full); !done) return done;
-  steps_.push_back(*full);
+  Result<Step> checked = check_schema(state_, step);
+  if (!checked) return checked.failure();
+  Step full = std::move(checked).value();
+  Rng rng = rng_;
+  if (Result<void> drawn = draw_decision(state_, full, rng); !drawn) return drawn;
+  if (Result<void> done = apply_step(state_, full); !done) return done;
+  rng_ = rng;
+  steps_.push_back(std::move(full));
   return {};
 }
 
@@ -108,8 +113,9 @@ void Schedule::tensorize(const std::string& stage, const std::string& loop, cons
 void Schedule::loop_partition(const std::string& stage, const std::string& loop, const std::vector<int64_t>& points) {
   apply({"loop_partition", {{"stage", stage}, {"loop", loop}, {"points", points}}});
 }
-void Schedule::annotate(const std::string& stage, const std::string& loop, const std::string& key, int64_t value) {
-  apply({"annotate", {{"stage", stage}, {"loop", loop}, {"key", key}, {"value", value}}});
+void Schedule::annotate(const std::string& stage, const std::string& loop, const std::string& key, int64_t value,
+                        const std::string& access) {
+  apply({"annotate", {{"stage", stage}, {"loop", loop}, {"key", key}, {"value", value}, {"access", access}}});
 }
 void Schedule::blockize(const std::string& stage, const std::string& with, const std::string& name) {
   apply({"blockize", {{"stage", stage}, {"with", with}, {"name", name}}});
@@ -143,8 +149,42 @@ void Schedule::write_at(const std::string& stage, const std::string& loop, const
                         const std::string& scope, int64_t lanes) {
   apply({"write_at", {{"stage", stage}, {"loop", loop}, {"name", name}, {"scope", scope}, {"lanes", lanes}}});
 }
-void Schedule::unannotate(const std::string& stage, const std::string& loop, const std::string& key) {
-  apply({"unannotate", {{"stage", stage}, {"loop", loop}, {"key", key}}});
+void Schedule::unannotate(const std::string& stage, const std::string& loop, const std::string& key,
+                          const std::string& access) {
+  apply({"unannotate", {{"stage", stage}, {"loop", loop}, {"key", key}, {"access", access}}});
+}
+void Schedule::fuse_reduction_epilogue(const std::string& stage, const std::string& producer) {
+  apply({"fuse_reduction_epilogue", {{"stage", stage}, {"producer", producer}}});
+}
+void Schedule::group(const std::string& stage, const std::string& from, const std::string& consumer,
+                     const std::string& loop) {
+  apply({"group", {{"stage", stage}, {"from", from}, {"consumer", consumer}, {"at", loop}}});
+}
+void Schedule::sample_categorical(const std::string& stage, const std::string& loop, const std::string& key,
+                                  const std::vector<int64_t>& values, const std::vector<int64_t>& weights,
+                                  const std::vector<int64_t>& decision) {
+  apply({"sample_categorical",
+         {{"stage", stage},
+          {"loop", loop},
+          {"key", key},
+          {"values", values},
+          {"weights", weights},
+          {"decision", decision}}});
+}
+void Schedule::sample_location(const std::string& stage, const std::string& consumer,
+                               const std::vector<int64_t>& decision) {
+  apply({"sample_location", {{"stage", stage}, {"consumer", consumer}, {"decision", decision}}});
+}
+void Schedule::sample_tile(const std::string& stage, const std::string& loop, const std::vector<std::string>& names,
+                           int64_t max_inner, const std::vector<int64_t>& decision) {
+  apply({"sample_tile",
+         {{"stage", stage}, {"loop", loop}, {"names", names}, {"max_inner", max_inner}, {"decision", decision}}});
+}
+void Schedule::unit_loop(const std::string& stage, const std::string& name, const std::string& loop) {
+  apply({"unit_loop", {{"stage", stage}, {"name", name}, {"loop", loop}}});
+}
+void Schedule::unsafe_set_dtype(const std::string& stage, const std::string& dtype) {
+  apply({"unsafe_set_dtype", {{"stage", stage}, {"dtype", dtype}}});
 }
 
 std::string Schedule::to_string() const {

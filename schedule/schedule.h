@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/rng.h"
 #include "schedule/state.h"
 #include "schedule/step.h"
 
@@ -14,7 +15,8 @@ namespace tensmith {
 /// split and fuse name their results.
 class Schedule {
  public:
-  explicit Schedule(Workload workload);
+  /// `seed` is of the decisions that steps draw (sample_tile and its like); they are recorded with the steps.
+  explicit Schedule(Workload workload, uint64_t seed = 0);
 
   const Workload& workload() const { return workload_; }
   const std::vector<Step>& steps() const { return steps_; }
@@ -53,7 +55,8 @@ class Schedule {
   void tensorize(const std::string& stage, const std::string& loop, const std::string& intrinsic);
   void loop_partition(const std::string& stage, const std::string& loop, const std::vector<int64_t>& points);
   /// An empty loop means the stage as a whole.
-  void annotate(const std::string& stage, const std::string& loop, const std::string& key, int64_t value);
+  void annotate(const std::string& stage, const std::string& loop, const std::string& key, int64_t value,
+                const std::string& access = {});
   void blockize(const std::string& stage, const std::string& with, const std::string& name);
   void cache_index(const std::string& stage, const std::string& producer, int64_t dim, const std::string& name,
                    int64_t read = 0);
@@ -66,7 +69,20 @@ class Schedule {
   void set_axis_separator(const std::string& stage, const std::vector<int64_t>& separators);
   void write_at(const std::string& stage, const std::string& loop, const std::string& name,
                 const std::string& scope = "auto", int64_t lanes = 1);
-  void unannotate(const std::string& stage, const std::string& loop, const std::string& key);
+  void unannotate(const std::string& stage, const std::string& loop, const std::string& key,
+                  const std::string& access = {});
+  void fuse_reduction_epilogue(const std::string& stage, const std::string& producer);
+  void group(const std::string& stage, const std::string& from, const std::string& consumer, const std::string& loop);
+  /// Decisions that are not given are drawn.
+  void sample_categorical(const std::string& stage, const std::string& loop, const std::string& key,
+                          const std::vector<int64_t>& values, const std::vector<int64_t>& weights = {},
+                          const std::vector<int64_t>& decision = {});
+  void sample_location(const std::string& stage, const std::string& consumer,
+                       const std::vector<int64_t>& decision = {});
+  void sample_tile(const std::string& stage, const std::string& loop, const std::vector<std::string>& names,
+                   int64_t max_inner = 16, const std::vector<int64_t>& decision = {});
+  void unit_loop(const std::string& stage, const std::string& name, const std::string& loop = {});
+  void unsafe_set_dtype(const std::string& stage, const std::string& dtype);
 
   /// The steps, one a line.
   std::string to_string() const;
@@ -75,6 +91,7 @@ class Schedule {
   Workload workload_;
   std::vector<Step> steps_;
   ScheduleState state_;
+  Rng rng_;
 };
 
 }  // namespace tensmith

@@ -179,6 +179,7 @@ std::string loop_nest_text(const ScheduleState& state, const std::string& marked
     if (s.attach == AttachKind::kAt) text << " at " << s.attach_stage << "." << s.attach_loop;
     static constexpr const char* kWindows[] = {"", ", rolling", ", pipelined"};
     text << kWindows[static_cast<int>(s.window)] << attrs_text(s.notes) << "\n";
+    for (const auto& [read, notes] : s.access_notes) text << "  reads " << read << attrs_text(notes) << "\n";
     std::string indent = "  ";
     for (int loop : s.order) {
       const LoopVar& l = s.loops[loop];

@@ -2,6 +2,7 @@
 /// is stored.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -78,7 +79,8 @@ struct StageState {
   std::string intrinsic;    ///< tensorize: name in schedule/intrinsics.h
   int cache_loop = -1;      ///< cache_inplace: results rest in a cache of their own during one of its iterations
   Scope cache_scope = Scope::kStack;
-  Attrs notes;  ///< annotate, of the stage as a whole
+  Attrs notes;                                     ///< annotate, of the stage as a whole
+  std::map<std::string, Attrs> access_notes = {};  ///< annotate, of what it reads: by name of the stage or input read
 
   /// Index into `loops` of a current loop with that name, or -1.
   int find_loop(const std::string& loop_name) const;

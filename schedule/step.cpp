@@ -88,7 +88,7 @@ Result<StepArg> parse_arg(Cursor& cursor, const std::string& primitive, const Ar
   const auto no_number = [&](const std::string& text) {
     return Failure{"bad-step-argument", primitive + ": " + spec.name + ": expected a number, got '" + text + "'"};
   };
-  if (spec.kind != ArgKind::kLoops && spec.kind != ArgKind::kInts) {
+  if (spec.kind != ArgKind::kLoops && spec.kind != ArgKind::kNewNames && spec.kind != ArgKind::kInts) {
     const std::optional<std::string> text = cursor.text(kBlanks);
     if (!text) return unclosed();
     if (spec.kind != ArgKind::kInt) return StepArg(*text);

@@ -34,6 +34,7 @@ Result<StepArg> arg_from_json(const ArgSpec& spec, const Json& json) {
       if (!is_list_of(json, &Json::is_number_integer)) return wrong("a list of whole numbers");
       return StepArg(json.get<std::vector<int64_t>>());
     case ArgKind::kLoops:
+    case ArgKind::kNewNames:
       if (!is_list_of(json, &Json::is_string)) return wrong("a list of texts");
       return StepArg(json.get<std::vector<std::string>>());
     default:
@@ -168,6 +169,35 @@ Result<Schedule> replay(const Workload& workload, const Trace& trace, ReplayOn o
                                           std::to_string(trace.steps.size()) + " (" + to_string(trace.steps[k]) +
                                           ") does not apply: " + ok.failure().message};
   return schedule;
+}
+
+Result<Schedule> mutate(const Schedule& schedule, Rng& rng) {
+  const std::vector<Step>& steps = schedule.steps();
+  std::vector<size_t> deciding;
+  for (size_t k = 0; k < steps.size(); ++k)
+    if (find_primitive(steps[k].primitive)->draw) deciding.push_back(k);
+  if (deciding.empty())
+    return Failure{"no-decision", "schedule of " + schedule.workload().name +
+                                      ": none of its steps decides at random; use sample_tile, sample_categorical or "
+                                      "sample_location"};
+  constexpr int kTries = 64;
+  for (int t = 0; t < kTries; ++t) {
+    const size_t changed = deciding[rng.below(deciding.size())];
+    Schedule other(schedule.workload());
+    bool legal = true;
+    for (size_t k = 0; k < steps.size() && legal; ++k) {
+      Step step = steps[k];
+      if (k == changed) {
+        for (auto& [name, value] : step.args)
+          if (name == "decision") value = std::vector<int64_t>();
+        legal = draw_decision(other.state(), step, rng).ok() && !(step == steps[k]);
+      }
+      legal = legal && other.try_apply(step).ok();
+    }
+    if (legal) return other;
+  }
+  return Failure{"no-other-decision", "schedule of " + schedule.workload().name + ": in " + std::to_string(kTries) +
+                                          " draws there was no other decision under which all steps are legal"};
 }
 
 std::string trace_diff(const Trace& from, const Trace& to) {

@@ -36,6 +36,11 @@ enum class ReplayOn {
 /// step and the reason.
 Result<Schedule> replay(const Workload& workload, const Trace& trace, ReplayOn on = ReplayOn::kSameWorkload);
 
+/// The schedule with another decision at one of its steps that decide at random (sample_tile and its like): drawn
+/// among the legal ones, recorded in the step; all other steps as they are.
+/// Errors: no-decision when no step decides; no-other-decision when none was found under which all steps are legal.
+Result<Schedule> mutate(const Schedule& schedule, Rng& rng);
+
 /// The difference of two traces, one step a line: ` ` in both, `-` only in `from`, `+` only in `to`; a first line says
 /// when they belong to different workloads. Empty when they are equal.
 std::string trace_diff(const Trace& from, const Trace& to);

@@ -19,6 +19,8 @@ def load() -> Callable[[], object]:
     config = {
         hints.performance_mode: hints.PerformanceMode.LATENCY,
         hints.inference_precision: ov.Type.f32,
+        # Else it rounds the operands of products with 8-bit weights to 8 bits, too, float32 precision or not.
+        hints.dynamic_quantization_group_size: 0,
         props.inference_num_threads: REQUEST.threads,
     }
     request = core.compile_model(model, "CPU", config).create_infer_request()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -135,13 +136,16 @@ int bench(const Options& options) {
     std::cout << json_text(json);
     return 0;
   }
-  std::cout << "tensmith " << tool_version() << ": min " << mine.min << " ms, median " << mine.median << " ms, p90 "
-            << mine.p90 << " ms, " << ours.size() << " runs, " << threads << " threads\n";
+  // Four digits: a run differs from the next by more than the fifth.
+  std::cout << std::setprecision(4) << "tensmith " << tool_version() << ": min " << mine.min << " ms, median "
+            << mine.median << " ms, p90 " << mine.p90 << " ms, " << counted(ours.size(), "run") << ", "
+            << counted(static_cast<size_t>(threads), "thread") << "\n";
+  const auto number = [&](const char* key) { return json["compare"][key].get<double>(); };
   if (peer)
-    std::cout << options.compare << " " << peer->version() << ": min " << json["compare"]["min_ms"] << " ms, median "
-              << json["compare"]["median_ms"] << " ms\n"
-              << "their time / ours: " << json["compare"]["ratio_median"] << " by median, "
-              << json["compare"]["ratio_min"] << " by minimum\n";
+    std::cout << options.compare << " " << peer->version() << ": min " << number("min_ms") << " ms, median "
+              << number("median_ms") << " ms\n"
+              << "their time / ours: " << number("ratio_median") << " by median, " << number("ratio_min")
+              << " by minimum\n";
   return 0;
 }
 

@@ -38,11 +38,12 @@ int compile(const Options& options) {
   std::string plain;
   for (const CompiledKernel& kernel : program.kernels)
     if (kernel.is_plain) plain += (plain.empty() ? "" : ", ") + kernel.name + " (" + kernel.first_node + ")";
-  std::cout << result.library << ": " << program.kernels.size() << " kernels, " << program.calls.size() << " calls, "
-            << static_cast<double>(program.stats.weight_bytes) / 1e6 << " MB of weights, "
-            << static_cast<double>(program.arena_bytes) / 1e6 << " MB arena (at least "
+  std::cout << result.library << ": " << counted(program.kernels.size(), "kernel") << ", "
+            << counted(program.calls.size(), "call") << ", " << static_cast<double>(program.stats.weight_bytes) / 1e6
+            << " MB of weights, " << static_cast<double>(program.arena_bytes) / 1e6 << " MB arena (at least "
             << static_cast<double>(program.stats.arena_lower_bound) / 1e6 << "), for " << to_string(program.target)
-            << ", " << program.threads << " threads, compiled in " << program.stats.total_ms << " ms\n";
+            << ", " << counted(static_cast<size_t>(program.threads), "thread") << ", compiled in "
+            << program.stats.total_ms << " ms\n";
   std::cout << result.header << "\n" << result.manifest << "\n";
   if (!result.weights.empty()) std::cout << result.weights << "\n";
   if (!plain.empty())

@@ -101,6 +101,12 @@ int inspect(const Options& options) {
   model.digest = take(sha256_file(options.model));
   graph::Graph graph = import_model(options).take();
   check_dims_known(graph);
+  // The switches that print kernels mean those that are chosen here.
+  if (const std::string& chosen = options.schedule.empty() ? options.assembly : options.schedule; !chosen.empty()) {
+    Config shown = *config();
+    if (shown.filter.empty()) shown.filter = chosen;
+    set_config(shown);
+  }
   CompileOptions compile = compile_options(options);
   compile.want_asm = !options.assembly.empty();
   model.program = std::make_shared<const CompiledProgram>(compile_graph(graph, compile));

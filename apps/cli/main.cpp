@@ -158,12 +158,13 @@ int run(int argc, char** argv) {
           "--O" + std::to_string(level), [&o, level] { o.opt_level = level; },
           "optimisation level (also -O" + std::to_string(level) + ")");
   };
+  // One value each time that it is given, so that what follows is the model.
+  const auto repeatable = [](CLI::App* s, const char* name, std::vector<std::string>& values, const char* text) {
+    return s->add_option(name, values, text)->expected(1)->take_all()->allow_extra_args(false);
+  };
   const auto with_model = [&](CLI::App* s) {
     s->add_option("model", o.model, "ONNX model, or an exported library where that makes sense");
-    s->add_option("--dim", o.dims, "size of a symbolic dim: NAME=N or INPUT.AXIS=N (repeatable)")
-        ->type_name("NAME=N")
-        ->expected(1)
-        ->take_all();
+    repeatable(s, "--dim", o.dims, "size of a symbolic dim: NAME=N or INPUT.AXIS=N (repeatable)")->type_name("NAME=N");
     s->add_option("--target", o.target,
                   "host, x86-64-v2, -v3, -v4, a CPU kind such as znver3, aarch64; options after commas");
     s->add_option("--threads", o.threads, "threads, the caller included (default: usable cores)")
@@ -179,18 +180,14 @@ int run(int argc, char** argv) {
       },
       "NUMBER");
   const auto with_records = [&](CLI::App* s) {
-    s->add_option("--records", o.records, "file of tuning records whose schedules are taken (repeatable)")
-        ->type_name("R.jsonl")
-        ->expected(1)
-        ->take_all();
+    repeatable(s, "--records", o.records, "file of tuning records whose schedules are taken (repeatable)")
+        ->type_name("R.jsonl");
     s->add_flag("--require-tuned", o.require_tuned, "refuse kernels that no record fits");
     s->add_flag("--any-build", o.any_build, "take records of other builds of this version where this one has none");
   };
   const auto with_inputs = [&](CLI::App* s) {
-    s->add_option("--input", o.inputs,
-                  "NAME=@FILE.npy, NAME=random:SEED, NAME=zeros or NAME=ones (repeatable; default random:0)")
-        ->expected(1)
-        ->take_all();
+    repeatable(s, "--input", o.inputs,
+               "NAME=@FILE.npy, NAME=random:SEED, NAME=zeros or NAME=ones (repeatable; default random:0)");
   };
 
   CLI::App* check =
@@ -208,7 +205,7 @@ int run(int argc, char** argv) {
   with_model(run);
   with_records(run);
   with_inputs(run);
-  run->add_option("--output", o.outputs, "NAME=@FILE.npy (repeatable)")->expected(1)->take_all();
+  repeatable(run, "--output", o.outputs, "NAME=@FILE.npy (repeatable)");
   run->add_option("--print-top", o.print_top, "print the N largest elements of each output")
       ->check(CLI::Range(0, 1000));
 
@@ -266,9 +263,9 @@ int run(int argc, char** argv) {
   with_model(tune);
   tune->add_option("--op", o.op, "a single operator instead of a model: matmul:512x512x512:f32 and the like");
   tune->add_option("-o,--output", o.output, "file of records, made or gone on with");
-  tune->add_option("--records", o.records,
-                   "records of other models, to start from: they teach the cost model and give first candidates "
-                   "(repeatable)");
+  repeatable(tune, "--records", o.records,
+             "records of other models, to start from: they teach the cost model and give first candidates "
+             "(repeatable)");
   tune->add_option("--trials", o.trials, "candidates to measure at most, of all tasks together")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   tune->add_option("--timeout", o.timeout, "time to spend: 90s, 10m, 1h (default: 5m without --trials)");
@@ -291,8 +288,9 @@ int run(int argc, char** argv) {
   CLI::App* worker = sub("worker", "builds and measures candidates for a tuner", tensmith::cli::worker);
   worker->add_flag("--stdio", o.stdio, "requests on standard input, answers on standard output");
 
-  CLI::App* explain = sub("explain", "explains an error id", tensmith::cli::explain);
-  explain->add_option("id", o.id, "the id in brackets at the end of a message");
+  CLI::App* explain = sub("explain", "explains an error id or a schedule primitive", tensmith::cli::explain);
+  explain->add_option("id", o.id,
+                      "the id in brackets at the end of a message; a primitive's name; primitives: lists these");
 
   CLI::App* target = sub("target", "describes the machine or a target", tensmith::cli::target);
   target->add_option("--target", o.target, "the target");

@@ -131,6 +131,10 @@ void check_dims_known(const graph::Graph& graph) {
 
 bool is_graph_text(const std::string& path) { return std::filesystem::path(path).extension() == ".graph"; }
 
+std::string counted(size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 std::map<std::string, std::string> parse_assignments(const std::vector<std::string>& items, const char* flag) {
   std::map<std::string, std::string> map;
   for (const std::string& item : items) {

@@ -19,6 +19,8 @@ bool is_graph_text(const std::string& path);
 
 /// Reads `NAME=N` items. Errors: UserError `bad-dim`.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& items);
+/// `1 thread`, `2 threads`.
+std::string counted(size_t count, const char* what);
 /// Reads `NAME=VALUE` items. Errors: UserError `bad-assignment`.
 std::map<std::string, std::string> parse_assignments(const std::vector<std::string>& items, const char* flag);
 

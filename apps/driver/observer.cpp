@@ -155,7 +155,10 @@ void CompileObserver::scheduled(const CompiledKernel& kernel) {
   const std::string& form = config_.print_schedule;
   if (!form.empty()) {
     const Trace trace = trace_of(schedule);
-    print("# " + kernel.name + " (" + kernel.first_node + ")\n" +
+    // The head is a comment in the language of what follows.
+    const std::string head =
+        (form == "cpp" || form == "c" ? "// " : "# ") + kernel.name + " (" + kernel.first_node + ")";
+    print(head + "\n" +
           (form == "cpp"     ? trace_to_cpp(trace, kernel.name)
            : form == "json"  ? trace_to_json(trace) + "\n"
            : form == "loops" ? to_string(lower(schedule, LowerOptions{.pass_limit = 0}).function) + "\n"

@@ -21,6 +21,8 @@ int64_t times(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
 }
 
+}  // namespace
+
 std::optional<int64_t> constant_extent(const StageState& stage, int loop) {
   const LoopRelation* made = stage.maker_of(loop);
   if (!made) {
@@ -28,8 +30,9 @@ std::optional<int64_t> constant_extent(const StageState& stage, int loop) {
     for (const auto& [loops, axes] :
          {std::pair{&stage.axis_loops, &stage.stage->axes}, std::pair{&stage.reduce_loops, &stage.stage->reduce_axes}})
       for (size_t k = 0; k < loops->size(); ++k)
-        if ((*loops)[k] == loop && as_const_int((*axes)[k].extent, &extent)) return extent;
-    return {};
+        if ((*loops)[k] == loop)
+          return as_const_int((*axes)[k].extent, &extent) ? std::optional<int64_t>(extent) : std::nullopt;
+    return 1;  // unit_loop
   }
   if (made->kind == LoopRelation::Kind::kSplit) {
     if (loop == made->inner) return made->factor;
@@ -41,8 +44,6 @@ std::optional<int64_t> constant_extent(const StageState& stage, int loop) {
   if (!outer || !inner) return {};
   return times(*outer, *inner);
 }
-
-}  // namespace
 
 const std::vector<std::string>& mark_keys() {
   static const std::vector<std::string> keys = {"unroll", "min_chunk", "piece"};

@@ -1,6 +1,7 @@
 /// Numbers noted on loops (pragma, annotate): what keys there are, and where they go when loops are split and fused.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "schedule/state.h"
@@ -11,6 +12,9 @@ namespace tensmith {
 const std::vector<std::string>& mark_keys();
 /// Errors: bad-annotation for a value below 1 under such a key.
 Result<void> check_mark(const std::string& key, int64_t value);
+
+/// The extent of a loop of the stage as a whole where it is a constant; none where it is symbolic.
+std::optional<int64_t> constant_extent(const StageState& stage, int loop);
 
 /// Hands the marks of a loop that was split on to its parts: what counts iterations (min_chunk, piece) to the outer
 /// one, divided by `factor` and rounded up; `unroll`, which is of the body, to the inner one; all others to both.

@@ -45,18 +45,26 @@ StageState with_loops_of(const StageState& reader, const StageState& producer, i
     image[loop] = static_cast<int>(s.loops.size());
     s.loops.push_back({free_name(s, producer.loops[loop].name)});
   };
+  // Loops that come from no axis are unit loops, whose like the reader gets when one is met.
+  const auto image_of = [&](int loop) {
+    if (image[loop] < 0) add_loop(loop);
+    return image[loop];
+  };
   for (const LoopRelation* r : needed_relations(producer, position)) {
     if (r->kind == Kind::kSplit) {
+      image_of(r->whole);
       add_loop(r->outer);
       add_loop(r->inner);
     } else {
+      image_of(r->outer);
+      image_of(r->inner);
       add_loop(r->whole);
     }
     s.relations.push_back({r->kind, image[r->whole], image[r->outer], image[r->inner], r->factor, r->tail});
   }
   std::vector<int> order;
   for (int k = 0; k <= position; ++k) {
-    const int loop = image[producer.order[k]];
+    const int loop = image_of(producer.order[k]);
     s.loops[loop].kind = producer.loops[producer.order[k]].kind;
     s.loops[loop].attrs = producer.loops[producer.order[k]].attrs;
     order.push_back(loop);

@@ -19,6 +19,11 @@ int only_producer(const ScheduleState& state, const StageState& stage) {
   return found;
 }
 
+bool only_copies(const StageState& stage) {
+  const std::vector<Expr>& bodies = stage.stage->bodies;
+  return bodies.size() == 1 && bodies[0].kind() == NodeKind::kLoad;
+}
+
 Result<void> check(const ScheduleState& state, const Step& step) {
   const StageState& stage = *state.find(step.text("stage"));
   if (Result<void> ok = check_has_loops(stage); !ok) return ok;
@@ -28,11 +33,10 @@ Result<void> check(const ScheduleState& state, const Step& step) {
     return Failure{"inline-producers", "stage " + stage.name + " reads no other stage, or several; expected one"};
   const StageState& producer = state.stages[index];
   if (Result<void> ok = check_has_loops(producer); !ok) return ok;
-  if (producer.stage->reducer)
+  if (producer.stage->reducer && !only_copies(stage))
     return Failure{"inline-reduction", "stage " + producer.name +
-                                           " is a reduction, whose parts are no results yet; "
-                                           "compute it at a loop of " +
-                                           stage.name};
+                                           " is a reduction, whose parts are no results yet, and " + stage.name +
+                                           " does more than copy it; compute it at a loop of " + stage.name};
   if (state.is_output(index))
     return Failure{"inline-output", "stage " + producer.name + " is an output of the workload"};
   if (state.consumers_of(index).size() != 1)
@@ -78,10 +82,13 @@ void apply(ScheduleState& state, const Step& step) {
   const std::vector<int> axes = matching_axes(state, reader, index).value();
   VarMap map;
   for (size_t d = 0; d < axes.size(); ++d) map[reader.stage->axes[axes[d]].var.get()] = producer.stage->axes[d].var;
-  const Stage merged = rebuild_stage(reader.stage, [&](StageNode& node) {
+  const Stage merged = rebuild_stage(producer.stage->reducer ? producer.stage : reader.stage, [&](StageNode& node) {
     node.axes = producer.stage->axes;
     // The reader's dims in its own order: axes of the stage are those of its outputs.
     for (size_t d = 0; d < axes.size(); ++d) node.axes[axes[d]] = producer.stage->axes[d];
+    node.name = reader.stage->name;
+    node.outputs = reader.stage->outputs;
+    if (producer.stage->reducer) return;
     ReadReplacer replacer(*producer.stage);
     for (Expr& body : node.bodies) body = replacer.mutate(substitute(body, map));
     node.producers.insert(node.producers.end(), producer.stage->producers.begin(), producer.stage->producers.end());
@@ -106,7 +113,7 @@ const PrimitiveDef& reverse_compute_inline_primitive() {
       .name = "reverse_compute_inline",
       .doc =
           "Puts a stage into the only stage that it reads: that one then computes the reader's values directly, by\n"
-          "its own loops. Both are elementwise to each other.\n"
+          "its own loops. Both are elementwise to each other; of a reduction the reader may only be a copy.\n"
           "Rewrite: P[i] = f(i) by P's loops; C[i] = g(P[i])  -->  C[i] = g(f(i)) by P's loops",
       .halide = "none",
       .tvm = "reverse_compute_inline",
@@ -115,7 +122,10 @@ const PrimitiveDef& reverse_compute_inline_primitive() {
       .apply = apply,
       .samples = {{"stencils",
                    {"split stage=C loop=i0 factor=4 outer=io inner=ii", "parallel stage=C loop=io",
-                    "reverse_compute_inline stage=Q"}}}};
+                    "reverse_compute_inline stage=Q"}},
+                  {"dense",
+                   {"cache_write stage=C name=Cacc", "split stage=Cacc loop=r0 factor=4 outer=ko inner=ki",
+                    "reverse_compute_inline stage=C"}}}};
   return def;
 }
 

@@ -335,6 +335,9 @@ def cases(folder: Path) -> list[Case]:
         Case("array that is text", ["run", good, "--input", f"x=@{folder}/text.npy"], 2, "bad-npy"),
         Case("unknown fill", ["run", good, "--input", "x=sevens"], 2, "bad-fill"),
         Case("input without =", ["run", good, "--input", "x"], 2, "bad-assignment"),
+        Case("dim without =", ["check", good, "--dim", "n"], 2, "bad-assignment", "--dim n: expected NAME=VALUE"),
+        Case("a model behind a dim", ["check", "--dim", "n=4", good], 2, "unknown-dim"),
+        Case("a model behind an input", ["run", "--input", "x=sevens", good], 2, "bad-fill"),
         # Outputs.
         Case(
             "a library to tune",
@@ -465,6 +468,7 @@ def cases(folder: Path) -> list[Case]:
         ),
         Case("assembly that a library has not", ["inspect", library, "--asm", "sofmax"], 2, "unknown-kernel"),
         Case("kernels of a library against the interpreter", ["run", library, "--check"], 2, "check-needs-model"),
+        Case("a misspelt primitive", ["explain", "spilt"], 2, "unknown-error-id", "did you mean 'split'"),
         Case("a misspelt id", ["explain", "bad-dimm"], 2, "unknown-error-id", "did you mean 'bad-dim'"),
         Case("a graph text that is none", ["run", save("bad.graph", b"graph {")], 2, "parse-error"),
         Case(

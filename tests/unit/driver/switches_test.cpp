@@ -143,8 +143,9 @@ TEST(PrintSchedule, EveryForm) {
     const Switches set{{"print-schedule", form}, {"filter", "matmul"}};
     const Shown shown = compile_shown();
     EXPECT_TRUE(holds(shown.text, expected)) << form << ": " << shown.text;
-    EXPECT_TRUE(holds(shown.text, "# k0_matmul")) << form;
-    EXPECT_FALSE(holds(shown.text, "# k1_softmax")) << form;
+    const std::string form_name = form, mark = form_name == "cpp" || form_name == "c" ? "// " : "# ";
+    EXPECT_TRUE(holds(shown.text, mark + "k0_matmul")) << form << ": " << shown.text;
+    EXPECT_FALSE(holds(shown.text, mark + "k1_softmax")) << form;
   }
 }
 

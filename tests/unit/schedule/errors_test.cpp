@@ -89,6 +89,51 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"no-loops", "softmax", {"compute_inline stage=e"}, "cache_write stage=e name=e2"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Sampling, RefusalTest,
+    testing::Values(
+        Refusal{"sample-extent", "dense_m", kNone, "sample_tile stage=C loop=i0 names=a,b"},
+        Refusal{"bad-step-argument", "dense", kNone, "sample_tile stage=C loop=r0 names=a"},
+        Refusal{"bad-factor", "dense", kNone, "sample_tile stage=C loop=r0 names=a,b max_inner=0"},
+        Refusal{"bad-decision", "complex_product", kNone, "sample_tile stage=C loop=i0 names=a,b decision=2,3"},
+        Refusal{"bad-decision", "complex_product", kNone, "sample_tile stage=C loop=i0 names=a,b decision=4"},
+        Refusal{"bad-decision", "complex_product", kNone,
+                "sample_tile stage=C loop=i0 names=a,b max_inner=2 decision=1,4"},
+        Refusal{"bad-decision", "complex_product", kNone, "sample_tile stage=C loop=i0 names=a,b decision=-2,-2"},
+        Refusal{"duplicate-loop", "complex_product", kNone, "sample_tile stage=C loop=i0 names=i1,b"},
+        Refusal{"bad-sample-weights", "dense", kNone,
+                "sample_categorical stage=C loop=r0 key=unroll values=1,2 weights=1"},
+        Refusal{"bad-sample-weights", "dense", kNone,
+                "sample_categorical stage=C loop=r0 key=unroll values=1,2 weights=0,0"},
+        Refusal{"bad-annotation", "dense", kNone, "sample_categorical stage=C loop=r0 key=unroll values=1,0"},
+        Refusal{"unknown-annotation", "dense", kNone, "sample_categorical stage=C loop=r0 key=speed values=1"},
+        Refusal{"bad-step-argument", "dense", kNone, "sample_categorical stage=C loop=r0 key=unroll values="},
+        Refusal{"bad-decision", "dense", kNone, "sample_categorical stage=C loop=r0 key=unroll values=1,2 decision=2"},
+        Refusal{"bad-decision", "dense", kNone, "sample_location stage=C consumer=R decision=2"},
+        Refusal{"compute-at-input", "dense", kNone, "sample_location stage=A consumer=C"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    StagesAtOnce, RefusalTest,
+    testing::Values(Refusal{"group-no-path", "stencils", kNone, "group stage=P from=C consumer=Q at=i0"},
+                    Refusal{"compute-at-self", "stencils", kNone, "group stage=Q from=C consumer=Q at=i0"},
+                    Refusal{"unknown-loop", "stencils", kNone, "group stage=C from=P consumer=Q at=none"},
+                    Refusal{"duplicate-loop", "dense", kNone, "unit_loop stage=C name=r0"},
+                    Refusal{"no-loops", "dense", kNone, "unit_loop stage=A name=u"},
+                    Refusal{"dtype-illegal", "stencils", kNone, "unsafe_set_dtype stage=Q dtype=f64"},
+                    Refusal{"dtype-illegal", "dense", kNone, "unsafe_set_dtype stage=C dtype=f64"},
+                    Refusal{"dtype-illegal", "statements", kNone, "unsafe_set_dtype stage=A dtype=f64"},
+                    Refusal{"dtype-illegal", "stencils", kNone, "unsafe_set_dtype stage=P dtype=f32x4"},
+                    Refusal{"bad-dtype", "stencils", kNone, "unsafe_set_dtype stage=P dtype=f33"},
+                    Refusal{"epilogue-illegal", "stencils", kNone, "fuse_reduction_epilogue stage=Q producer=C"},
+                    Refusal{"epilogue-illegal", "siblings", kNone, "fuse_reduction_epilogue stage=Y producer=S"},
+                    Refusal{"epilogue-illegal", "softmax", kNone, "fuse_reduction_epilogue stage=e producer=m"},
+                    Refusal{"cache-no-reader", "dense", kNone, "annotate stage=C key=note.x value=1 access=bias"},
+                    Refusal{"unknown-annotation", "dense", kNone,
+                            "annotate stage=C loop=r0 key=note.x value=1 access=A"},
+                    Refusal{"unknown-annotation", "dense", kNone, "annotate stage=C key=unroll value=1 access=A"},
+                    Refusal{"no-annotation", "dense", kNone, "unannotate stage=C key=note.x access=A"},
+                    Refusal{"inline-reduction", "dense", kNone, "reverse_compute_inline stage=R"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Loops, RefusalTest,
     testing::Values(
         Refusal{"bad-factor", "dense", kNone, "split stage=C loop=i0 factor=0 outer=a inner=b"},

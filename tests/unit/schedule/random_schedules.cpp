@@ -22,6 +22,11 @@ std::optional<Step> random_unannotate(const ScheduleState& state, Rng& rng) {
   };
   for (const StageState& stage : state.stages) {
     for (const auto& [key, value] : stage.notes) add(stage, "", key);
+    for (const auto& [read, notes] : stage.access_notes)
+      for (const auto& [key, value] : notes) {
+        add(stage, "", key);
+        all.back().args.emplace_back("access", read);
+      }
     for (int loop : stage.order) {
       for (const auto& [key, value] : stage.loops[loop].attrs) add(stage, stage.loops[loop].name, key);
       for (const Prefetch& p : stage.loops[loop].prefetches) add(stage, stage.loops[loop].name, prefetch_key(p));
@@ -29,6 +34,11 @@ std::optional<Step> random_unannotate(const ScheduleState& state, Rng& rng) {
   }
   if (all.empty()) return {};
   return pick(all, rng);
+}
+
+/// A type that holds all values of another one, so that a stage stored in it gives the same results.
+std::string wider_dtype(DType dtype) {
+  return dtype.is_float() ? "f64" : dtype.is_uint() || dtype.is_bool() ? "u64" : "i64";
 }
 
 std::string random_layout(const StageState& stage, int64_t output, Rng& rng) {
@@ -60,6 +70,11 @@ Step random_step(const ScheduleState& state, Rng& rng) {
                                                    "read_at",
                                                    "reindex",
                                                    "set_axis_separator",
+                                                   "fuse_reduction_epilogue",
+                                                   "group",
+                                                   "sample_location",
+                                                   "sample_tile",
+                                                   "unsafe_set_dtype",
                                                    "write_at",
                                                    "pipeline",
                                                    "double_buffer",
@@ -78,6 +93,8 @@ Step random_step(const ScheduleState& state, Rng& rng) {
   const StageState* stage = &pick(state.stages, rng);
   for (int k = 0; k < 8 && stage->stage->stage_kind == StageKind::kPlaceholder; ++k) stage = &pick(state.stages, rng);
   const StageState* at = stage;
+  // On a loop, on the stage or on what it reads.
+  const bool on_access = def.name == "annotate" && rng.chance(0.3);
   for (const ArgSpec& spec : def.args) {
     const std::string name = spec.name;
     StepArg value;
@@ -89,7 +106,22 @@ Step random_step(const ScheduleState& state, Rng& rng) {
         }
         const int index = static_cast<int>(stage - state.stages.data());
         std::vector<int> near;
-        if (name == "producer") {
+        if (name == "access" && !on_access) {
+          value = std::string();
+          break;
+        }
+        if (name == "from") {
+          // A stage on the way to this one.
+          const StageState* first = stage;
+          for (int k = 0; k < 2; ++k)
+            if (const std::vector<Buffer> reads = read_buffers(*first->stage); !reads.empty())
+              if (const StageState& before = state.stages[state.producer_of(pick(reads, rng).get())];
+                  before.stage->stage_kind == StageKind::kCompute)
+                first = &before;
+          value = first->name;
+          break;
+        }
+        if (name == "producer" || name == "access") {
           for (const Buffer& read : read_buffers(*stage->stage)) near.push_back(state.producer_of(read.get()));
         } else if (name == "with") {
           // One with the same axes, if there is.
@@ -103,7 +135,14 @@ Step random_step(const ScheduleState& state, Rng& rng) {
         value = at->name;
         break;
       }
-      case ArgKind::kLoop: value = random_loop(*stage, rng); break;
+      case ArgKind::kLoop: value = on_access ? std::string() : random_loop(*stage, rng); break;
+      case ArgKind::kNewNames: {
+        std::vector<std::string> names;
+        for (int64_t k = rng.between(2, 3); k > 0; --k)
+          names.push_back("s" + std::to_string(stage->loops.size()) + "_" + std::to_string(k));
+        value = names;
+        break;
+      }
       case ArgKind::kLoops: {
         std::vector<std::string> names;
         std::vector<int> order = stage->order;
@@ -140,6 +179,10 @@ Step random_step(const ScheduleState& state, Rng& rng) {
       }
       case ArgKind::kInts: {
         std::vector<int64_t> points;
+        if (name == "decision" || name == "weights") {  // drawn; as often
+          value = points;
+          break;
+        }
         if (name == "multiples") {
           for (size_t k = 0; k < stage->stage->axes.size() + stage->stage->reduce_axes.size(); ++k)
             points.push_back(rng.chance(0.5) ? 1 : rng.between(2, 8));
@@ -152,7 +195,7 @@ Step random_step(const ScheduleState& state, Rng& rng) {
           value = points;
           break;
         }
-        if (rng.chance(0.8)) points.push_back(rng.between(1, 4));
+        if (rng.chance(0.8) || name == "values") points.push_back(rng.between(1, 4));
         if (rng.chance(0.5)) points.push_back(rng.chance(0.5) ? rng.between(5, 9) : -rng.between(1, 4));
         value = points;
         break;
@@ -162,7 +205,8 @@ Step random_step(const ScheduleState& state, Rng& rng) {
           value = stage->attach == AttachKind::kAt ? random_loop(*state.find(stage->attach_stage), rng)
                                                    : std::string("none");
         else if (!spec.allowed.empty()) value = pick(spec.allowed, rng);
-        else if (name == "key") value = std::string(rng.chance(0.5) ? "note.x" : "unroll");
+        else if (name == "key") value = std::string(on_access || rng.chance(0.5) ? "note.x" : "unroll");
+        else if (name == "dtype") value = wider_dtype(stage->stage->outputs[0]->dtype);
         else if (name == "intrinsic") value = pick(tensor_intrinsics(), rng).name;
         else value = random_layout(*stage, 0, rng);
         break;
@@ -184,6 +228,12 @@ static std::vector<Step> random_recipe(const ScheduleState& state, Rng& rng) {
   const StageState& stage = pick(state.stages, rng);
   if (stage.stage->stage_kind != StageKind::kCompute || stage.attach == AttachKind::kInlined || stage.order.empty())
     return {};
+  // Few readers do what this one asks for.
+  for (const StageState& reader : state.stages)
+    for (const Buffer& read : read_buffers(*reader.stage))
+      if (const StageState& reduction = state.stages[state.producer_of(read.get())];
+          reduction.stage->reducer && rng.chance(0.5))
+        return {{"fuse_reduction_epilogue", {{"stage", reader.name}, {"producer", reduction.name}}}};
   const std::vector<int> users = state.consumers_of(static_cast<int>(&stage - state.stages.data()));
   if (users.empty() || stage.axis_loops.empty()) return {};
   const StageState& consumer = state.stages[pick(users, rng)];

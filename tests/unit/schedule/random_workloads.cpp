@@ -257,6 +257,15 @@ class WorkloadMaker {
       };
     }
     add(reduce_multi(name("r"), shape, reduction)[0], sizes, in.sizes[dim]);
+    if (!rng_.chance(0.4)) return;
+    // What a sum or maximum may begin with instead.
+    const Value result = values_.back();
+    add(compute(name("b"), result.tensor.shape(),
+                [&](const Indices& i) {
+                  const Expr x = result.tensor(i), term = cast(kFloat32, i.back()) * f32(0.0625);
+                  return kind == 0 ? max(x, term) : kind == 1 ? min(x, term) : x + term;
+                }),
+        result.sizes);
   }
 
   void product(const Value& in) {

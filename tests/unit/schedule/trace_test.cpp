@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "schedule/primitive_def.h"
 #include "schedule/trace.h"
@@ -38,6 +39,69 @@ TEST(TraceTest, ReplayGivesTheSameLoops) {
   const Schedule again =
       replay(dense_workload(7, 19, 23), trace_from_json(trace_to_json(trace_of(schedule))).value()).value();
   EXPECT_EQ(lowered_text(again), lowered_text(schedule));
+}
+
+/// A tile, a mark and a place, all drawn.
+void sample_all(Schedule& s) {
+  s.sample_tile("C", "i1", {"a", "b", "c"}, 8);
+  s.sample_categorical("C", "r0", "unroll", {1, 2, 4, 8}, {0, 1, 1, 1});
+  s.sample_location("C", "R");
+}
+
+TEST(TraceTest, RandomDecisionsAreRecordedAndReplayed) {
+  const Workload workload = dense_workload(7, 48, 23);
+  std::set<std::string> different;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Schedule schedule(workload, seed), again(workload, seed);
+    sample_all(schedule);
+    sample_all(again);
+    EXPECT_EQ(schedule.steps(), again.steps()) << "the same seed decides the same";
+    different.insert(schedule.to_string());
+    const std::vector<int64_t>& tile = schedule.steps()[0].numbers("decision");
+    EXPECT_EQ(tile[0] * tile[1] * tile[2], 48);
+    EXPECT_LE(tile[2], 8);
+    EXPECT_NE(schedule.steps()[1].numbers("decision").at(0), 0) << "a value of weight 0 was drawn";
+    // A replay has no seed: the decisions are those of the trace.
+    const Schedule replayed = replay(workload, trace_from_json(trace_to_json(trace_of(schedule))).value()).value();
+    EXPECT_EQ(replayed.steps(), schedule.steps());
+    EXPECT_EQ(lowered_text(replayed), lowered_text(schedule));
+  }
+  EXPECT_GT(different.size(), 10u);
+}
+
+TEST(TraceTest, RefusedStepsDrawNothing) {
+  const Workload workload = dense_workload(7, 48, 23);
+  Schedule plain(workload, 3), tried(workload, 3);
+  EXPECT_FALSE(tried.try_apply(parse_step("sample_tile stage=C loop=i1 names=i0,b").value()).ok());
+  sample_all(plain);
+  sample_all(tried);
+  EXPECT_EQ(plain.steps(), tried.steps());
+}
+
+TEST(TraceTest, MutationChangesOneDecision) {
+  Schedule schedule(dense_workload(7, 48, 23), 5);
+  sample_all(schedule);
+  schedule.unroll("C", "c");
+  Rng rng(1, "mutate");
+  std::set<std::string> changed;
+  for (int k = 0; k < 40; ++k) {
+    const Schedule other = mutate(schedule, rng).value();
+    ASSERT_EQ(other.steps().size(), schedule.steps().size());
+    int differences = 0;
+    for (size_t s = 0; s < schedule.steps().size(); ++s)
+      if (!(other.steps()[s] == schedule.steps()[s])) {
+        ++differences;
+        changed.insert(schedule.steps()[s].primitive);
+      }
+    EXPECT_EQ(differences, 1);
+    EXPECT_TRUE(replay(schedule.workload(), trace_of(other)).ok());
+  }
+  EXPECT_EQ(changed.size(), 3u);
+  const auto id_of = [&](const Schedule& s) { return mutate(s, rng).failure().id; };
+  EXPECT_EQ(id_of(dense_schedule()), "no-decision");
+  Schedule single(dense_workload(7, 19, 23));
+  single.sample_categorical("C", "r0", "unroll", {4});
+  EXPECT_EQ(id_of(single), "no-other-decision");
 }
 
 TEST(TraceTest, ReplaySaysWhyNot) {
