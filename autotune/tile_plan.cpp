@@ -152,11 +152,22 @@ bool shifts_along(const StageNode& body, const TensorAccess& access, const Var& 
                      [&](const Expr& index) { return uses_var(index, v) && values_of(index, body, -1, 1) > 1; });
 }
 
+/// Whether some points of the reduction take no part.
+bool has_border(const StageNode& body) {
+  if (body.where.get() == nullptr) return false;
+  Facts facts;
+  for (const auto* axes : {&body.axes, &body.reduce_axes})
+    for (const Axis& axis : *axes) facts.set_range(axis.var, Expr(0), axis.extent);
+  return !can_prove(body.where, facts);
+}
+
 /// Whether values of `line` only bring vectors of their own to the rows of a tile: what rows read stays as it is, and
 /// nothing is copied or packed for the vectors (lines of pixels of planes, few filters as rows).
 bool are_lines(const StageNode& body, const std::vector<TensorAccess>& accesses, const TilePlan& plan,
                const Var& line) {
   if (plan.row_dim < 0 || !plan.constants.empty() || !plan.to_copy.empty() || plan.window_elements > 0) return false;
+  // A border asks for a mask of each line, beside all its accumulators (39 spills for 20 FMAs).
+  if (has_border(body)) return false;
   const Var& row = body.axes[static_cast<size_t>(plan.row_dim)].var;
   return std::none_of(accesses.begin(), accesses.end(), [&](const TensorAccess& access) {
     const auto uses = [&](const Var& var) {

@@ -39,6 +39,7 @@ struct LoopVar {
   Attrs attrs = {};
   std::vector<int64_t> cuts = {};  ///< loop_partition: iterations before which the loop is cut, negative from its end
   std::vector<Prefetch> prefetches = {};
+  bool is_unit = false;  ///< unit_loop: of one iteration, it comes from no axis and no other loop
 };
 
 /// How a loop came from others. Indices into StageState::loops.

@@ -183,7 +183,7 @@ Result<Schedule> mutate(const Schedule& schedule, Rng& rng) {
   constexpr int kTries = 64;
   for (int t = 0; t < kTries; ++t) {
     const size_t changed = deciding[rng.below(deciding.size())];
-    Schedule other(schedule.workload());
+    Schedule other(schedule.workload(), rng.next());
     bool legal = true;
     for (size_t k = 0; k < steps.size() && legal; ++k) {
       Step step = steps[k];

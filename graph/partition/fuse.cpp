@@ -174,8 +174,10 @@ class Fuser {
       for (const Value& input : graph_.node(id).inputs) {
         if (!input.given() || !is_kernel(input.node) || !is_single(input.node) || graph_.uses(input).size() != 1)
           continue;
-        const Node& cast = graph_.node(input.node);
-        if (cast.op->name != "Cast" || !cast.op->domain.empty() || !graph_.constant(cast.inputs[0])) continue;
+        const Node& wider = graph_.node(input.node);
+        if (wider.op->fusion != FusionKind::kElementwise || wider.inputs.size() != 1) continue;
+        const Constant* weights = graph_.constant(wider.inputs[0]);
+        if (!weights || weights->dtype().bytes() >= wider.types[0].dtype.bytes()) continue;
         say(input.node, id, "fused: weights are widened on the way");
         merge(input.node, id);
       }

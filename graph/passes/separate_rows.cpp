@@ -14,9 +14,14 @@ namespace {
 // A first layer reads its few channels as planes.
 constexpr int64_t kFewChannels = 4;
 
+bool all_are(std::span<const int64_t> values, int64_t wanted) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+}
+
 class Separator {
  public:
-  explicit Separator(GraphEditor& edit) : edit_(edit), graph_(edit.graph()) {}
+  /// `lanes`: of float32 in a vector of the target; 0: unknown.
+  Separator(GraphEditor& edit, int64_t lanes) : edit_(edit), graph_(edit.graph()), lanes_(lanes) {}
 
   int run() {
     int changes = 0;
@@ -58,23 +63,23 @@ class Separator {
     return chain_[value.node] = in;
   }
 
+  /// Whether it is a convolution of one tap, without a border.
+  bool has_single_tap(const Node& node) const {
+    if (node.op->name != "Conv" || !node.op->domain.empty() || !graph_.type(node.inputs[1]).is_static()) return false;
+    const std::vector<int64_t> weights = graph_.type(node.inputs[1]).static_shape();
+    return weights.size() > 2 && all_are(std::span(weights).subspan(2), 1) && all_are(node.attrs.get_ints("pads"), 0) &&
+           node.attrs.get_string("auto_pad", "NOTSET") == "NOTSET";
+  }
+
   /// Whether it is a 1x1 convolution between rows of the caller's: a product of filters by pixels as they lie. (9 to
   /// 165 channels of 51x52: two copies took three quarters of the time.)
   bool is_lone_point(const Node& node) const {
-    if (node.op->name != "Conv" || !node.op->domain.empty() || node.attrs.get_int("group", 1) != 1) return false;
-    if (!graph_.type(node.inputs[1]).is_static() || !reaches_output(graph_, node.id)) return false;
-    const std::vector<int64_t> taps = graph_.type(node.inputs[1]).static_shape();
-    const std::vector<int64_t> pads = node.attrs.get_ints("pads"), strides = node.attrs.get_ints("strides");
-    const auto all = [](std::span<const int64_t> values, int64_t wanted) {
-      return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
-    };
+    if (!has_single_tap(node) || node.attrs.get_int("group", 1) != 1 || !reaches_output(graph_, node.id)) return false;
+    if (!all_are(node.attrs.get_ints("strides"), 1)) return false;
     // Lines that leave lanes empty are no better than copies.
-    constexpr int64_t kLanes = 16;
     int64_t width = 0;
     (void)as_const_int(node.types[0].shape.back(), &width);
-    if (5 * width < 4 * ((width + kLanes - 1) / kLanes * kLanes)) return false;
-    return all(std::span(taps).subspan(2), 1) && all(pads, 0) && all(strides, 1) &&
-           node.attrs.get_string("auto_pad", "NOTSET") == "NOTSET";
+    return lanes_ > 0 && 5 * width >= 4 * ((width + lanes_ - 1) / lanes_ * lanes_);
   }
 
   /// Whether planes serve the operator as well: few results or one channel for each leave no vectors of channels.
@@ -117,16 +122,8 @@ class Separator {
 
   /// The strides of a convolution with a single tap, which reads but some of the places; empty for others.
   std::vector<int64_t> strides_of_points(const Node& node) const {
-    if (node.op->name != "Conv" || !node.op->domain.empty() || !graph_.type(node.inputs[1]).is_static()) return {};
-    const std::vector<int64_t> taps = graph_.type(node.inputs[1]).static_shape();
-    const std::vector<int64_t> pads = node.attrs.get_ints("pads"), strides = node.attrs.get_ints("strides");
-    const auto is = [](const std::vector<int64_t>& all, size_t first, int64_t wanted) {
-      return std::all_of(all.begin() + static_cast<std::ptrdiff_t>(first), all.end(),
-                         [&](int64_t value) { return value == wanted; });
-    };
-    const bool points = taps.size() > 2 && is(taps, 2, 1) && is(pads, 0, 0) && !is(strides, 0, 1) &&
-                        node.attrs.get_string("auto_pad", "NOTSET") == "NOTSET";
-    return points ? strides : std::vector<int64_t>();
+    const std::vector<int64_t> strides = node.attrs.get_ints("strides");
+    return has_single_tap(node) && !all_are(strides, 1) ? strides : std::vector<int64_t>();
   }
 
   /// The places that such strides meet: what is never read need not be copied.
@@ -158,12 +155,15 @@ class Separator {
 
   GraphEditor& edit_;
   const Graph& graph_;
+  const int64_t lanes_;
   std::unordered_map<NodeId, bool> chain_;
   std::map<std::pair<Value, std::vector<int64_t>>, NodeId> copies_;  // by data and strides
 };
 
 }  // namespace
 
-int separate_rows(GraphEditor& edit, const PassOptions&) { return Separator(edit).run(); }
+int separate_rows(GraphEditor& edit, const PassOptions& options) {
+  return Separator(edit, options.target ? options.target->lanes(4) : 0).run();
+}
 
 }  // namespace tensmith::graph

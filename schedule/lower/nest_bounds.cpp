@@ -15,7 +15,8 @@ Expr NestBuilder::extent_of(const NestInstance& in, int loop) {
       if (s.axis_loops[a] == loop) return in.domain.extent[a];
     for (size_t a = 0; a < s.reduce_loops.size(); ++a)
       if (s.reduce_loops[a] == loop) return s.stage->reduce_axes[a].extent;
-    return Expr(1);  // unit_loop
+    TS_CHECK(s.loops[static_cast<size_t>(loop)].is_unit) << s.name << " loop " << loop;
+    return Expr(1);
   }
   if (made->kind == Kind::kFuse) return short_form(extent_of(in, made->outer) * extent_of(in, made->inner));
   const Expr whole = extent_of(in, made->whole);

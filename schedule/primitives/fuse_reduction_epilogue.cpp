@@ -26,18 +26,27 @@ bool reads_buffer(const Expr& e, const Buffer& buffer) {
   return found;
 }
 
-/// The operation that the reducer is, or null.
+/// The operation that the reducer is, or null. Where the value stands among the terms must not matter.
 const Binary* operation_of(const Reducer& reducer) {
   if (reducer.combined.size() != 1) return nullptr;
   const auto* op = reducer.combined[0].as<Binary>();
-  return op && op->a.same_as(reducer.lhs[0]) && op->b.same_as(reducer.rhs[0]) ? op : nullptr;
+  if (!op || !op->a.same_as(reducer.lhs[0]) || !op->b.same_as(reducer.rhs[0])) return nullptr;
+  switch (op->op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kMul:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax: return op;
+    default: return nullptr;
+  }
+}
+
+Failure refused(const StageState& reader, const StageState& producer, const std::string& why) {
+  return {"epilogue-illegal", "nothing of stage " + reader.name + " can go into the start values of " + producer.name +
+                                  ": " + why + "; compute_at keeps both in one loop"};
 }
 
 Result<Epilogue> find_epilogue(const StageState& reader, const StageState& producer) {
-  const auto refuse = [&](const std::string& why) {
-    return Failure{"epilogue-illegal", "nothing of stage " + reader.name + " can go into the start values of " +
-                                           producer.name + ": " + why};
-  };
+  const auto refuse = [&](const std::string& why) { return refused(reader, producer, why); };
   if (!producer.stage->reducer) return refuse(producer.name + " is no reduction");
   const Binary* op = operation_of(*producer.stage->reducer);
   if (!op) return refuse("its reducer is no single operation, such as + or max");
@@ -48,6 +57,11 @@ Result<Epilogue> find_epilogue(const StageState& reader, const StageState& produ
   for_each_expression(*reader.stage, [&](const Expr& e) {
     visit(e, [&](const Expr& part) {
       if (const auto* read = part.as<Load>(); read && read->buffer.same_as(buffer)) ++reads;
+      return true;
+    });
+    visit(e, [&](const Expr& part) {
+      // What is computed under a condition may read beyond its bounds without it, and what lies in a let use its name.
+      if (part.kind() == NodeKind::kSelect || part.kind() == NodeKind::kLet) return false;
       const auto* both = part.as<Binary>();
       if (!both || both->op != op->op || !(both->dtype == op->dtype)) return true;
       for (const auto& [a, b] : {std::pair{both->a, both->b}, std::pair{both->b, both->a}})
@@ -57,7 +71,7 @@ Result<Epilogue> find_epilogue(const StageState& reader, const StageState& produ
     });
   });
   if (reads != 1 || found.size() != 1)
-    return refuse("expected it to be read once, in an operation like that of its reducer");
+    return refuse("expected it to be read once, in an operation like that of its reducer and under no condition");
   return found[0];
 }
 
@@ -68,10 +82,9 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   if (Result<void> ok = check_has_loops(producer); !ok) return ok;
   const Result<Epilogue> epilogue = find_epilogue(reader, producer);
   if (!epilogue) return epilogue.failure();
-  const auto refuse = [&](const std::string& why) {
-    return Failure{"epilogue-illegal", "nothing of stage " + reader.name + " can go into the start values of " +
-                                           producer.name + ": " + why};
-  };
+  const auto refuse = [&](const std::string& why) { return refused(reader, producer, why); };
+  if (reader.stage->where) return refuse(reader.name + " has values in some places only");
+  if (producer.intrinsic_loop >= 0) return refuse(producer.name + " is computed by " + producer.intrinsic);
   const int index = static_cast<int>(&producer - state.stages.data());
   if (state.is_output(index)) return refuse(producer.name + " is an output of the workload");
   if (state.consumers_of(index).size() != 1) return refuse(producer.name + " is read by others, too");
@@ -99,8 +112,9 @@ void apply(ScheduleState& state, const Step& step) {
   producer.stage = rebuild_stage(producer.stage, [&](StageNode& node) {
     if (node.initial.empty()) node.initial = {other};
     else node.initial[0] = Binary::make(op, node.initial[0], other);
-    node.producers.insert(node.producers.end(), reader.stage->producers.begin(), reader.stage->producers.end());
-    std::erase_if(node.producers, [&](const Stage& s) { return s->outputs[0].same_as(node.outputs[0]); });
+    for (const Stage& s : reader.stage->producers)
+      if (std::any_of(s->outputs.begin(), s->outputs.end(), [&](const Buffer& b) { return reads_buffer(other, b); }))
+        node.producers.push_back(s);
   });
   const Stage started = producer.stage;
   reader.stage = rebuild_stage(reader.stage, [&](StageNode& node) {

@@ -47,7 +47,10 @@ StageState with_loops_of(const StageState& reader, const StageState& producer, i
   };
   // Loops that come from no axis are unit loops, whose like the reader gets when one is met.
   const auto image_of = [&](int loop) {
-    if (image[loop] < 0) add_loop(loop);
+    if (image[loop] < 0) {
+      add_loop(loop);
+      s.loops.back().is_unit = true;
+    }
     return image[loop];
   };
   for (const LoopRelation* r : needed_relations(producer, position)) {

@@ -20,9 +20,9 @@ Result<void> check_arguments(const ScheduleState& state, const Step& step) {
     const auto outside = [](int64_t w) { return w < 0 || w > kLargestWeight; };
     if (weights.size() != values.size() || std::any_of(weights.begin(), weights.end(), outside) ||
         std::all_of(weights.begin(), weights.end(), [](int64_t w) { return w == 0; }))
-      return Failure{"bad-sample-weights", "weights: expected one number from 0 to 2^30 for each of the " +
-                                        std::to_string(values.size()) +
-                                        " values, not all of them 0; leave them out to draw each value as often"};
+      return Failure{"bad-sample-weights",
+                     "weights: expected one number from 0 to 2^30 for each of the " + std::to_string(values.size()) +
+                         " values, not all of them 0; leave them out to draw each value as often"};
   }
   const std::string& key = step.text("key");
   if (key.starts_with("note.") && key.size() > 5) return {};

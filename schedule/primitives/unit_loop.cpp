@@ -20,7 +20,7 @@ void apply(ScheduleState& state, const Step& step) {
   StageState& stage = *state.find(step.text("stage"));
   const int position = step.text("loop").empty() ? 0 : stage.order_position(stage.find_loop(step.text("loop")));
   stage.order.insert(stage.order.begin() + position, static_cast<int>(stage.loops.size()));
-  stage.loops.push_back({step.text("name")});
+  stage.loops.push_back({.name = step.text("name"), .is_unit = true});
 }
 
 }  // namespace
@@ -39,8 +39,7 @@ const PrimitiveDef& unit_loop_primitive() {
                {"loop", ArgKind::kLoop, "the loop around which it goes; empty: the outermost", ""}},
       .check = check,
       .apply = apply,
-      .samples = {{"dense", {"unit_loop stage=R name=u"}},
-                  {"softmax", {"unit_loop stage=s name=u loop=r0"}}},
+      .samples = {{"dense", {"unit_loop stage=R name=u"}}, {"softmax", {"unit_loop stage=s name=u loop=r0"}}},
       .keeps_places = true};
   return def;
 }

@@ -18,6 +18,7 @@ Result<void> check(const ScheduleState& state, const Step& step) {
                    "elements of stage " + stage.name + " cannot become " + step.text("dtype") + ": " + why};
   };
   if (dtype->lanes != 1) return refuse("expected a type of one element");
+  if (stage.stage->outputs.size() != 1) return refuse("it has several outputs; use cache_read for one of them");
   const int index = static_cast<int>(&stage - state.stages.data());
   if (state.is_output(index)) return refuse("it is an output, whose memory belongs to the caller; use cache_write");
   if (stage.stage->reducer)
@@ -59,6 +60,7 @@ void apply(ScheduleState& state, const Step& step) {
           return part;
         });
       });
+      std::erase_if(node.producers, [&](const Stage& s) { return is_old(s->outputs[0]); });
       node.producers.push_back(narrowed);
     });
   }
@@ -71,7 +73,7 @@ const PrimitiveDef& unsafe_set_dtype_primitive() {
       .name = "unsafe_set_dtype",
       .doc =
           "Stores a stage in another element type: it is converted when it is stored and back when it is read.\n"
-          "Unsafe, since a narrower type rounds: the only step that may change results.\n"
+          "Unsafe, since a narrower type rounds each value: results differ by more than the order of a sum makes.\n"
           "Rewrite: P[i] = f(i); C[i] = g(P[i])  -->  P'[i] = T(f(i)); C[i] = g(f32(P'[i]))",
       .halide = "none",
       .tvm = "unsafe_set_dtype",

@@ -143,7 +143,8 @@ Value* Engine::binary_integer(BinaryOp op, Value* a, Value* b) {
       break;
     case BinaryOp::kAnd:
       // x & (2^k - 1) with x already below 2^k
-      if (b_constant && c > 0 && ((c + 1) & c) == 0 && ra.lo >= 0 && ra.hi <= c && ends_known) return a;
+      if (b_constant && c > 0 && ((magnitude(c) + 1) & magnitude(c)) == 0 && ra.lo >= 0 && ra.hi <= c && ends_known)
+        return a;
       break;
     default: break;
   }

@@ -10,6 +10,12 @@
 namespace tensmith::graph {
 namespace {
 
+PassOptions options() {
+  PassOptions options;
+  options.target = Target::parse("znver4").value();
+  return options;
+}
+
 /// How many copies of each kind the pass puts into the graph.
 std::pair<int, int> copies(const std::string& text) {
   auto parsed = parse_graph(text);
@@ -18,7 +24,7 @@ std::pair<int, int> copies(const std::string& text) {
   Graph graph = std::move(parsed).value();
   const std::vector<std::string> names = graph.output_names;
   GraphEditor edit(graph);
-  const int changes = separate_rows(edit, {});
+  const int changes = separate_rows(edit, options());
   EXPECT_EQ(graph.output_names, names);
   std::pair<int, int> found{0, 0};
   for (const NodeId id : graph.topological_order()) {
@@ -26,7 +32,7 @@ std::pair<int, int> copies(const std::string& text) {
     found.second += graph.node(id).op->name == "ToRows";
   }
   EXPECT_EQ(changes > 0, found.first + found.second > 0);
-  EXPECT_EQ(separate_rows(edit, {}), 0) << "a second time";
+  EXPECT_EQ(separate_rows(edit, options()), 0) << "a second time";
   return found;
 }
 
@@ -70,7 +76,7 @@ TEST(SeparateRows, TellTheOutputsOfANodeApart) {
   ASSERT_TRUE(parsed.ok()) << parsed.failure().message;
   Graph graph = std::move(parsed).value();
   GraphEditor edit(graph);
-  separate_rows(edit, {});
+  separate_rows(edit, options());
   std::vector<int> outputs;
   for (const NodeId id : graph.topological_order())
     if (graph.node(id).op->name == "ToChannels") outputs.push_back(graph.node(id).inputs[0].output);
@@ -131,7 +137,7 @@ TEST(SeparateRows, CopyOnlyThePlacesThatPointsInStridesMeet) {
   ASSERT_TRUE(parsed.ok()) << parsed.failure().message;
   Graph graph = std::move(parsed).value();
   GraphEditor edit(graph);
-  separate_rows(edit, {});
+  separate_rows(edit, options());
   std::vector<int64_t> copied;
   for (const NodeId id : graph.topological_order()) {
     const Node& node = graph.node(id);

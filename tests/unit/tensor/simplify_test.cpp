@@ -309,6 +309,11 @@ TEST_F(SimplifyTest, SharedPartsCostOnce) {
   EXPECT_TRUE(equal(simplify(s, facts), s));
 }
 
+TEST_F(SimplifyTest, TheLargestMaskIsOne) {
+  const Expr e = Binary::make(BinaryOp::kAnd, Expr(x), Expr(INT64_MAX));
+  EXPECT_EQ(to_string(simplify(e, facts)), to_string(e));
+}
+
 TEST_F(SimplifyTest, ProductsBeyondAllNumbersProveNothing) {
   // (2^64 - 1)^2 does not fit the 128 bits with a sign in which ends of intervals are computed.
   const Var a("a", kUInt64), b("b", kUInt64);
