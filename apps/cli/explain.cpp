@@ -72,9 +72,9 @@ int explain(const Options& options) {
   for (const Explanation& e : explanations()) ids.push_back(e.id);
   for (const PrimitiveDef* def : all_primitives()) ids.push_back(def->name);
   const std::string near = nearest_word(options.id, ids);
-  throw UserError("unknown-error-id", "explain " + options.id + ": expected an error id, got '" + options.id + "'" +
-                                          (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                                          "; tensmith explain lists them");
+  throw UserError("unknown-error-id", "explain " + options.id + ": expected an error id or a primitive, got '" +
+                                          options.id + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                          "; tensmith explain and tensmith explain primitives list them");
 }
 
 }  // namespace tensmith::cli

@@ -468,7 +468,7 @@ def cases(folder: Path) -> list[Case]:
         ),
         Case("assembly that a library has not", ["inspect", library, "--asm", "sofmax"], 2, "unknown-kernel"),
         Case("kernels of a library against the interpreter", ["run", library, "--check"], 2, "check-needs-model"),
-        Case("a misspelt primitive", ["explain", "spilt"], 2, "unknown-error-id", "did you mean 'split'"),
+        Case("a misspelt primitive", ["explain", "splitt"], 2, "unknown-error-id", "did you mean 'split'"),
         Case("a misspelt id", ["explain", "bad-dimm"], 2, "unknown-error-id", "did you mean 'bad-dim'"),
         Case("a graph text that is none", ["run", save("bad.graph", b"graph {")], 2, "parse-error"),
         Case(
