@@ -15,6 +15,8 @@ namespace {
 constexpr int kMostLevels = 255;
 /// Two roundings when weights are scaled back, and two of the number that is found for a column.
 constexpr float kSlack = 0x1p-21F;
+/// A sum is so much larger before it is scaled: by less than this it could overflow where the product does not.
+constexpr float kSmallestScale = 0x1p-24F;
 /// Shorter columns may be multiples of a number by chance.
 constexpr int64_t kFewestSteps = 16;
 
@@ -41,7 +43,7 @@ bool column_as_integers(const std::vector<float>& column, std::vector<int16_t>* 
   }
   for (int levels = 1; levels <= kMostLevels; ++levels) {
     const float step = largest / static_cast<float>(levels);
-    if (!std::isnormal(step)) return false;
+    if (!(step >= kSmallestScale)) return false;
     bool fits = true;
     for (size_t k = 0; k < column.size() && fits; ++k) {
       const float whole = std::nearbyint(column[k] / step);
