@@ -202,18 +202,14 @@ bool conv_to_scale(Rewriter& r, const Node& n) {
     return false;
   const int64_t channels = w->shape()[0];
   if (w->num_elements() != channels || n.attrs.get_int("group", 1) != channels) return false;
-  for (const int64_t pad : n.attrs.get_ints("pads"))
-    if (pad != 0) return false;
+  if (!all_are(n.attrs.get_ints("pads"), 0)) return false;
   const Constant* bias = n.inputs.size() > 2 && n.inputs[2].given() ? r.constant(n.inputs[2]) : nullptr;
   if (n.inputs.size() > 2 && n.inputs[2].given() && !bias) return false;
   Value picked = n.inputs[0];
   const std::vector<int64_t> strides = n.attrs.get_ints("strides");
-  if (std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s != 1; })) {
+  if (!all_are(strides, 1)) {
     if (!x.is_static()) return false;
-    std::vector<int64_t> firsts(strides.size(), 0), ends, axes;
-    for (size_t d = 0; d < strides.size(); ++d) ends.push_back(x.static_shape()[2 + d]), axes.push_back(2 + d);
-    picked = r.add(n, "Slice",
-                   {picked, r.add_ints(n, firsts), r.add_ints(n, ends), r.add_ints(n, axes), r.add_ints(n, strides)});
+    picked = r.add_places(n, picked, strides);
   }
   std::vector<int64_t> by_channel(static_cast<size_t>(y.rank()) - 1, 1);
   by_channel[0] = channels;

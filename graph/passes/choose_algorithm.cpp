@@ -52,10 +52,6 @@ std::string why(const std::string& node, const ConvSize& s, const std::array<Way
   return line + others;
 }
 
-bool all_are(const std::vector<int64_t>& values, int64_t value) {
-  return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
-}
-
 std::optional<ConvSize> size_of(const Rewriter& r, const Node& n) {
   const TensorType& out = n.types[0];
   const Constant* w = r.constant(n.inputs[1]);

@@ -63,6 +63,18 @@ Value Rewriter::add_ints(const Node& like, const std::vector<int64_t>& values) {
                            like.name + ".ints");
 }
 
+Value Rewriter::add_places(const Node& like, Value data, const std::vector<int64_t>& strides) {
+  const std::vector<int64_t> firsts(strides.size(), 0);
+  std::vector<int64_t> ends, axes;
+  for (size_t d = 0; d < strides.size(); ++d) {
+    ends.push_back(0);
+    TS_CHECK(as_const_int(type(data).shape[2 + d], &ends.back())) << like.name;
+    axes.push_back(static_cast<int64_t>(2 + d));
+  }
+  return add(like, "Slice",
+             {data, add_ints(like, firsts), add_ints(like, ends), add_ints(like, axes), add_ints(like, strides)});
+}
+
 Value Rewriter::add_number(const Node& like, double number, DType dtype, std::vector<int64_t> shape) {
   int64_t count = 1;
   for (int64_t dim : shape) count *= dim;
@@ -138,6 +150,10 @@ int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds) 
     if (applied == 0) break;
   }
   return total;
+}
+
+bool all_are(std::span<const int64_t> values, int64_t wanted) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
 }
 
 bool is_broadcasting(const Node& node) {

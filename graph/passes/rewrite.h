@@ -49,6 +49,9 @@ class Rewriter {
   /// Adds a node named after the one that it will stand for; its first output. Null value when the type rule refuses.
   Value add(const Node& like, const std::string& op, std::vector<Value> inputs, AttrMap attrs = {});
   Value add_ints(const Node& like, const std::vector<int64_t>& values);
+  /// Of the data [batch, channels, places ...] the places that such strides meet, from the first one on. The sizes of
+  /// the places are known.
+  Value add_places(const Node& like, Value data, const std::vector<int64_t>& strides);
   Value add_number(const Node& like, double number, DType dtype, std::vector<int64_t> shape = {});
   /// The value in another shape (constant dims), or the value itself when it has that shape. Null value when refused.
   Value reshape(const Node& like, Value v, const std::vector<Expr>& shape);
@@ -71,6 +74,8 @@ struct Rule {
 /// Applies the rules until none matches any more (at most `max_rounds` times over the graph). Returns how often one
 /// applied.
 int apply_rules(GraphEditor& edit, std::span<const Rule> rules, int max_rounds = 20);
+
+bool all_are(std::span<const int64_t> values, int64_t wanted);
 
 /// Whether the operator works element by element on operands that broadcast from the right, whatever the order of axes.
 bool is_broadcasting(const Node& node);

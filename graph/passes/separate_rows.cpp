@@ -14,10 +14,6 @@ namespace {
 // A first layer reads its few channels as planes.
 constexpr int64_t kFewChannels = 4;
 
-bool all_are(std::span<const int64_t> values, int64_t wanted) {
-  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
-}
-
 class Separator {
  public:
   /// `lanes`: of float32 in a vector of the target; 0: unknown.
@@ -114,7 +110,11 @@ class Separator {
       return 0;
     const std::vector<int64_t> strides = strides_of_points(node);
     const auto [entry, fresh] = copies_.try_emplace({data, strides}, NodeId{-1});
-    if (fresh) entry->second = edit_.add("ToChannels", {pick(data, strides, node)}, {}, node.name + ".channels");
+    if (fresh) {
+      // What is never read need not be copied.
+      const Value read = strides.empty() ? data : Rewriter(edit_).add_places(node, data, strides);
+      entry->second = edit_.add("ToChannels", {read}, {}, node.name + ".channels");
+    }
     edit_.set_input(id, 0, {entry->second, 0});
     if (!strides.empty()) edit_.set_attr(id, "strides", std::vector<int64_t>(strides.size(), 1));
     return 1;
@@ -124,25 +124,6 @@ class Separator {
   std::vector<int64_t> strides_of_points(const Node& node) const {
     const std::vector<int64_t> strides = node.attrs.get_ints("strides");
     return has_single_tap(node) && !all_are(strides, 1) ? strides : std::vector<int64_t>();
-  }
-
-  /// The places that such strides meet: what is never read need not be copied.
-  Value pick(Value data, const std::vector<int64_t>& strides, const Node& node) {
-    if (strides.empty()) return data;
-    const auto numbers = [&](const std::vector<int64_t>& values) {
-      return edit_.add_constant(Constant::from_ints(kInt64, {static_cast<int64_t>(values.size())}, values),
-                                node.name + ".places");
-    };
-    std::vector<int64_t> ends, axes;
-    for (size_t d = 0; d < strides.size(); ++d) {
-      ends.push_back(0);
-      (void)as_const_int(graph_.type(data).shape[2 + d], &ends.back());  // known, see channels_of
-      axes.push_back(static_cast<int64_t>(2 + d));
-    }
-    const std::vector<int64_t> firsts(strides.size(), 0);
-    return {edit_.add("Slice", {data, numbers(firsts), numbers(ends), numbers(axes), numbers(strides)}, {},
-                      node.name + ".places"),
-            0};
   }
 
   int hand_out(Value& output) {

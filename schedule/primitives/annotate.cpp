@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "schedule/primitives/accesses.h"
 #include "schedule/primitives/helpers.h"
 #include "schedule/primitives/loop_marks.h"
@@ -15,18 +13,14 @@ Result<void> check(const ScheduleState& state, const Step& step) {
   const std::string &key = step.text("key"), &access = step.text("access");
   if (!access.empty()) {
     if (!step.text("loop").empty())
-      return Failure{"unknown-annotation", "access: expected a loop or an access to annotate, got both"};
+      return Failure{"unknown-annotation", "access: expected a loop or an access to annotate, got both; leave one out"};
     if (Result<Expr> read = place_read(state, stage, access, 0); !read) return read.failure();
   }
-  if (key.starts_with("note.") && key.size() > 5) return {};
+  if (is_note(key)) return {};
   if (step.text("loop").empty())
     return Failure{"unknown-annotation", "key: expected note.NAME on a stage or an access, got '" + key +
                                              "'; lowering reads other keys of a loop"};
-  if (std::find(mark_keys().begin(), mark_keys().end(), key) == mark_keys().end())
-    return Failure{"unknown-annotation",
-                   "key: expected unroll, min_chunk or piece, which lowering and code generation read, "
-                   "or note.NAME for anything else, got '" +
-                       key + "'"};
+  if (Result<void> ok = check_key(key); !ok) return ok;
   return check_mark(key, step.number("value"));
 }
 
@@ -45,10 +39,9 @@ const PrimitiveDef& annotate_primitive() {
   static const PrimitiveDef def{
       .name = "annotate",
       .doc =
-          "Notes a number under a key on a loop, a stage or what a stage reads of another one (an access). Keys that "
-          "lowering and code generation read have their\n"
-          "meaning (see pragma); others begin with note. and are for tools: they stay with the loop and are printed\n"
-          "with the nests.\n"
+          "Notes a number under a key on a loop, a stage or what a stage reads of another one (an access). Keys that\n"
+          "lowering and code generation read have their meaning (see pragma); others begin with note. and are for\n"
+          "tools: they stay with the loop and are printed with the nests.\n"
           "Rewrite: for i  -->  for i @(key = value)",
       .halide = "none",
       .tvm = "annotate, annotate_buffer_access",

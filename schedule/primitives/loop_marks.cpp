@@ -50,6 +50,19 @@ const std::vector<std::string>& mark_keys() {
   return keys;
 }
 
+bool is_note(const std::string& key) {
+  constexpr std::string_view kPrefix = "note.";
+  return key.starts_with(kPrefix) && key.size() > kPrefix.size();
+}
+
+Result<void> check_key(const std::string& key) {
+  if (is_note(key) || std::find(mark_keys().begin(), mark_keys().end(), key) != mark_keys().end()) return {};
+  return Failure{"unknown-annotation",
+                 "key: expected unroll, min_chunk or piece, which lowering and code generation read, or note.NAME for "
+                 "anything else, got '" +
+                     key + "'"};
+}
+
 Result<void> check_mark(const std::string& key, int64_t value) {
   if (value >= 1) return {};
   return Failure{"bad-annotation", key + ": expected at least 1, got " + std::to_string(value)};

@@ -10,6 +10,9 @@ namespace tensmith {
 
 /// The keys that lowering and code generation read, as pragma's argument lists them.
 const std::vector<std::string>& mark_keys();
+/// A key of a loop: one of these, or note.NAME for whatever tools want. Errors: unknown-annotation.
+Result<void> check_key(const std::string& key);
+bool is_note(const std::string& key);
 /// Errors: bad-annotation for a value below 1 under such a key.
 Result<void> check_mark(const std::string& key, int64_t value);
 

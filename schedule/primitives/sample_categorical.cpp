@@ -25,10 +25,7 @@ Result<void> check_arguments(const ScheduleState& state, const Step& step) {
                          " values, not all of them 0; leave them out to draw each value as often"};
   }
   const std::string& key = step.text("key");
-  if (key.starts_with("note.") && key.size() > 5) return {};
-  if (std::find(mark_keys().begin(), mark_keys().end(), key) == mark_keys().end())
-    return Failure{"unknown-annotation",
-                   "key: expected unroll, min_chunk, piece or note.NAME (see annotate), got '" + key + "'"};
+  if (Result<void> ok = check_key(key); !ok || is_note(key)) return ok;
   for (const int64_t value : values)
     if (Result<void> ok = check_mark(key, value); !ok) return ok;
   return {};
