@@ -28,7 +28,7 @@ int compile(const Options& options) {
   CompiledProgram program = compile_graph(graph, compile);
   graph = {};  // its weights are the program's now, which lets go of each that it has written
   program.model_digest = take(digest.get());
-  if (!options.records.empty()) std::cerr << tuning_summary(program.kernels) << "\n";
+  if (!options.records.empty()) std::cerr << tuning_summary(program) << "\n";
   ExportOptions target;
   target.path = options.output;
   target.weights = options.weights == "embed"  ? WeightsHome::kEmbed

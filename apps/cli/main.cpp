@@ -272,6 +272,9 @@ int run(int argc, char** argv) {
   tune->add_option("--tasks", o.tasks, "list, or the numbers of those to tune: 0,2-5");
   tune->add_option("--seed", o.seed, "of the search");
   tune->add_flag("--dry-run", o.dry_run, "print each task's rules, decisions and size of its space");
+  tune->add_flag("--choices,!--no-choices", o.choices,
+                 "first try other algorithms, layouts and fusions than the estimates say, in the whole model "
+                 "(default; not with --tasks)");
   tune->add_option("--progress", o.progress, "auto, bar, plain, jsonl or none");
   tune->add_option("--cost-model", o.cost_model, "xgb, analytic, random, or a file of a trained one");
   tune->add_option("--save-cost-model", o.save_cost_model, "file for the model that was trained");

@@ -218,7 +218,7 @@ LoadedModel load_model(const Options& options, const std::map<std::string, HostT
   if (records) compile.records = std::move(records);
   auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile));
   program->model_digest = model.digest;
-  if (!options.records.empty()) std::cerr << tuning_summary(program->kernels) << "\n";
+  if (!options.records.empty()) std::cerr << tuning_summary(*program) << "\n";
   model.program = program;
   model.module = load_program(model.program);
   model.load_ms = ms_since(start);

@@ -45,6 +45,7 @@ struct Options {
   std::string tasks;                 ///< tune: list, or numbers
   int64_t seed = 0;                  ///< tune
   bool dry_run = false;              ///< tune
+  bool choices = true;               ///< tune: try other ways of passes over the graph
   std::string progress = "auto";     ///< tune: auto|bar|plain|jsonl|none
   std::string cost_model = "xgb";    ///< tune: xgb|analytic|random|FILE
   std::string save_cost_model;       ///< tune: file for the trained model

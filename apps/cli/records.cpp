@@ -18,6 +18,7 @@ namespace {
 /// What is wrong with the schedule of a record, or "": its workload must parse, each step be legal, and the loops lower
 /// and verify.
 std::string replay_problem(const TuningRecord& record) {
+  if (record.is_choice()) return {};
   const Result<Workload> workload = parse_workload(record.key.workload);
   if (!workload) return "its workload cannot be read: " + workload.failure().message;
   const Result<Schedule> schedule = replay(workload.value(), {record.key.workload, record.steps});
@@ -57,6 +58,7 @@ Json json_of(const TuningRecord& record, const std::string& where) {
   Json json;
   json["where"] = where;
   json["label"] = record.label;
+  if (record.is_choice()) json["way"] = record.way;
   json["threads"] = record.key.threads;
   json["target"] = record.origin.target;
   json["cpu"] = record.origin.cpu;
@@ -157,7 +159,8 @@ int check(const Options& options, const Loaded& all) {
 /// The best schedules as C++ that compiles.
 int export_best(const Options& options, const Loaded& all) {
   std::string text = "#include \"schedule/schedule.h\"\n\n";
-  const std::vector<const TuningRecord*> best = best_records(all.records);
+  std::vector<const TuningRecord*> best = best_records(all.records);
+  std::erase_if(best, [](const TuningRecord* record) { return record->is_choice(); });
   for (size_t k = 0; k < best.size(); ++k) {
     char head[160];
     std::snprintf(head, sizeof head, "// %.2f us, %d threads, ", best[k]->time_us(), best[k]->key.threads);

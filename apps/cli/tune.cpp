@@ -6,15 +6,18 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model.h"
+#include "apps/cli/tune_choices.h"
 #include "apps/cli/tune_progress.h"
 #include "apps/cli/tune_whole.h"
+#include "apps/driver/choices.h"
 #include "apps/driver/known_records.h"
-#include "apps/driver/op_graph.h"
 #include "apps/driver/trials.h"
 #include "apps/driver/tuned.h"
 #include "apps/driver/tuning_tasks.h"
@@ -110,6 +113,34 @@ SessionOptions session_options(const Options& options) {
   return session;
 }
 
+/// Refuses to write into what is no file of records.
+void check_record_file(const std::string& path) {
+  if (!std::filesystem::exists(path)) return;
+  const RecordLines lines = take(read_records(path));
+  TS_USER_CHECK(!lines.records.empty() || lines.bad.empty() || lines.bad.front().id != "record-foreign",
+                "record-foreign")
+      << "option -o: " << path << ": expected a file of tuning records or a new one, got something else ("
+      << to_string(lines.bad.front()) << "); give another name, so that nothing is written into it";
+}
+
+/// The ways of the graph, of which the trying takes a part of the tuner's time.
+ChosenWays ways_in_time(const Options& options, const LoadedModel& usual, const RecordOrigin& origin,
+                        ProgressStyle style, TunerOptions& tuner) {
+  constexpr double kShare = 0.2;
+  const std::vector<TuningTask> no_tasks;
+  TuneProgress progress(style, no_tasks, tuner);
+  const WholeListener listener = [&](const std::string& what) {
+    progress.say(what);
+    return !interrupted.load();
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  ChosenWays ways = choose_ways(options, usual, origin, kShare * tuner.seconds, listener);
+  progress.finish();
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  if (tuner.seconds > 0) tuner.seconds = std::max(1.0, tuner.seconds - spent.count());
+  return ways;
+}
+
 }  // namespace
 
 int tune(const Options& given) {
@@ -132,8 +163,30 @@ int tune(const Options& given) {
   check_writable("--save-cost-model", options.save_cost_model);
   const ProgressStyle style = take(parse_progress_style(options.progress));
 
-  const LoadedModel model = load_tuned(options);
+  const LoadedModel usual = load_tuned(options);
   const CompileOptions compile = compile_options(options);
+  const bool measures = options.tasks != "list" && !options.dry_run;
+  TS_USER_CHECK(!measures || !options.output.empty(), "bad-usage")
+      << "command line: expected a file for the records, got none; add -o R.jsonl";
+  if (measures) check_record_file(options.output);
+  std::optional<SessionMeasurer> measurer;
+  RecordOrigin origin = origin_here(compile.target);
+  if (measures) {
+    measurer.emplace(session_options(options));
+    origin = measurer->origin(compile.target);
+    std::signal(SIGINT, on_interrupt);
+    std::signal(SIGTERM, on_interrupt);
+    // A limit on the size of files is to end the run with its reason, as a full disk does.
+    std::signal(SIGXFSZ, SIG_IGN);
+  }
+  const bool runs_here = origin.cpu == host_cpu_model();
+  const ChosenWays ways = measures && runs_here && options.tasks.empty() && options.choices
+                              ? ways_in_time(options, usual, origin, style, tuner)
+                              : chosen_before(options, usual);
+  // Tasks are those of the graph as it is going to be compiled.
+  std::optional<LoadedModel> otherwise;
+  if (ways.any) otherwise = load_tuned(options, ways.records);
+  const LoadedModel& model = otherwise ? *otherwise : usual;
   std::vector<TuningTask> tasks = tuning_tasks(*model.program, compile.fast_math, compile.contract_fma);
   if (options.tasks == "list") {
     list_tasks(tasks, false);
@@ -146,19 +199,12 @@ int tune(const Options& given) {
     tasks = std::move(chosen);
   }
   if (options.dry_run) {
+    std::cout << choice_list(model.program->choices);
     list_tasks(tasks, true);
     return 0;
   }
-  TS_USER_CHECK(!options.output.empty(), "bad-usage")
-      << "command line: expected a file for the records, got none; add -o R.jsonl";
 
-  SessionMeasurer measurer(session_options(options));
-  const RecordOrigin origin = measurer.origin(tasks.empty() ? compile.target : tasks[0].request.target);
   RecordStore store = take(RecordStore::open(options.output, tasks, tuner.seed, origin.cpu));
-  const bool has_records = store.known() + store.foreign() + store.other_builds() > 0;
-  TS_USER_CHECK(has_records || store.bad().empty() || store.bad().front().id != "record-foreign", "record-foreign")
-      << "option -o: " << options.output << ": expected a file of tuning records or a new one, got something else ("
-      << to_string(store.bad().front()) << "); give another name, so that nothing is written into it";
   for (const BadLine& bad : store.bad()) std::cerr << "note: skipped " << to_string(bad) << "\n";
   if (store.known() > 0)
     std::cerr << "note: " << options.output << " has " << store.known()
@@ -170,20 +216,15 @@ int tune(const Options& given) {
   if (store.foreign() > 0)
     std::cerr << "note: " << store.foreign() << " records are of other tasks, machines or versions\n";
   KnownRecords known = take(
-      known_records(options.output, start_from, tasks, [&](const Target& target) { return measurer.origin(target); }));
+      known_records(options.output, start_from, tasks, [&](const Target& target) { return measurer->origin(target); }));
   if (!known.samples.empty())
     std::cerr << "note: " << known.samples.size() << " records of other tasks teach the cost model, "
               << known.good.size() << " give first candidates\n";
   const std::unique_ptr<ModelScorer> scorer = make_scorer(options, tuner.seed, std::move(known.samples));
   tuner.known_good = std::move(known.good);
   tuner.scorer = scorer.get();
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
-  // A limit on the size of files is to end the run with its reason, as a full disk does.
-  std::signal(SIGXFSZ, SIG_IGN);
   // The limit of time holds for what follows too, as far as it leaves most of it for trials.
   constexpr double kWholeShare = 0.15;
-  const bool runs_here = origin.cpu == host_cpu_model();
   const double most_seconds = tuner.seconds > 0 ? std::max(2.0, kWholeShare * tuner.seconds) : 0;
   if (tuner.seconds > 0 && runs_here) tuner.seconds -= std::min(kWholeShare * tuner.seconds, whole_seconds(model));
   TuneProgress progress(style, tasks, tuner);
@@ -195,14 +236,15 @@ int tune(const Options& given) {
     progress.say(what);
     return !interrupted.load();
   };
-  TuningReport report = tune(tasks, tuner, measurer, store, std::ref(progress));
+  TuningReport report = tune(tasks, tuner, *measurer, store, std::ref(progress));
   const bool any = std::any_of(report.tasks.begin(), report.tasks.end(),
                                [](const TaskProgress& task) { return task.trials > task.failures; });
   const bool ended = report.why_stopped != StopReason::kFailed && report.why_stopped != StopReason::kInterrupted;
   std::string in_model;
   if (ended && any && runs_here)
-    in_model = judge_in_whole(options, model, tasks, origin, most_seconds, store, report, on_whole);
+    in_model = judge_in_whole(options, model, *ways.records, tasks, origin, most_seconds, store, report, on_whole);
   progress.finish();
+  if (!ways.text.empty()) std::cout << ways.text << "\n";
   std::cout << tuning_table(tasks, report);
   if (!in_model.empty()) std::cout << in_model << "\n";
   for (size_t t = 0; t < tasks.size(); ++t)
@@ -219,7 +261,7 @@ int tune(const Options& given) {
   const std::string again = "the same command goes on from " + options.output;
   std::string whole;
   if (report.why_stopped != StopReason::kInterrupted && any && runs_here && !interrupted) {
-    whole = compare_whole(options, model, most_seconds, on_whole);
+    whole = compare_whole(options, usual, most_seconds, on_whole);
     progress.finish();
   }
   if (interrupted) {

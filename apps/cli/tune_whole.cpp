@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "apps/driver/in_model.h"
-#include "apps/driver/op_graph.h"
 #include "apps/driver/tuned.h"
 #include "autotune/measure/timing.h"
 #include "runtime/base/format.h"
@@ -16,53 +14,25 @@ namespace {
 
 // Schedules of a task that are tried in the model: each asks for a program of its own, with weights of its own.
 constexpr size_t kRivals = 3;
-constexpr int64_t kMostWeights = int64_t{2} << 30;
 // For runs in turns, once there are enough of them to say something.
 constexpr double kJudgeSeconds = 5, kCompareSeconds = 4;
-
-InModelSide side_of(const LoadedModel& model, const Options& options) {
-  std::vector<HostTensor> inputs = make_inputs(model, options, {});
-  Instance instance = make_instance(*model.module, options);
-  std::vector<HostTensor> outputs = take(instance.run(inputs));
-  return {model.program.get(), std::move(instance), std::move(inputs), std::move(outputs)};
-}
-
-/// Tells of rounds as they go by.
-std::function<bool(size_t, double)> told_of(const std::string& what, const WholeListener& listener) {
-  return [=](size_t rounds, double seconds) {
-    return listener(what + format_text(": %zu rounds in %.0f s", rounds, seconds));
-  };
-}
 
 double median_of(std::vector<double> values) { return median_interval(std::move(values)).median; }
 
 }  // namespace
 
-LoadedModel load_tuned(const Options& options, std::shared_ptr<const RecordIndex> records) {
-  if (options.op.empty()) return load_model(options, {}, false, false, std::move(records));
-  LoadedModel model;
-  graph::Graph graph = take(graph_of_op(options.op));
-  CompileOptions compile = compile_options(options);
-  if (records) compile.records = std::move(records);
-  auto program = std::make_shared<CompiledProgram>(compile_graph(graph, compile));
-  model.program = program;
-  model.module = load_program(model.program);
-  return model;
-}
-
 double whole_seconds(const LoadedModel& usual) {
   return kJudgeSeconds + kCompareSeconds + 1e-3 * usual.load_ms * static_cast<double>(kRivals + 1);
 }
 
-std::string judge_in_whole(const Options& options, const LoadedModel& usual, const std::vector<TuningTask>& tasks,
-                           const RecordOrigin& origin, double most_seconds, RecordStore& store, TuningReport& report,
-                           const WholeListener& listener) {
+std::string judge_in_whole(const Options& options, const LoadedModel& usual, const RecordIndex& choices,
+                           const std::vector<TuningTask>& tasks, const RecordOrigin& origin, double most_seconds,
+                           RecordStore& store, TuningReport& report, const WholeListener& listener) {
   const RecordLines lines = take(read_records(options.output));
   std::map<RecordKey, std::vector<const TuningRecord*>> by_key;
   for (const TuningRecord& record : lines.records)
     if (origin_difference(record.origin, origin).empty()) by_key[record.key].push_back(&record);
-  const int64_t weights = usual.program->weights ? usual.program->weights->size() : 0;
-  const auto programs = static_cast<size_t>(std::max<int64_t>(1, kMostWeights / std::max<int64_t>(1, weights)));
+  const size_t programs = programs_at_once(usual);
   struct Judged {
     size_t task, kernel;
     std::vector<const TuningRecord*> rivals;
@@ -89,7 +59,7 @@ std::string judge_in_whole(const Options& options, const LoadedModel& usual, con
     // Without a record of the default there is nothing to fall back to.
     if (entry.rivals.empty() || !entry.usual) continue;
     for (size_t k = 0; k < entry.rivals.size(); ++k) {
-      if (indices.size() <= k) indices.push_back(std::make_shared<RecordIndex>());
+      if (indices.size() <= k) indices.push_back(std::make_shared<RecordIndex>(choices));
       TuningRecord sure = *entry.rivals[k];
       sure.standing = RecordStanding::kWinner;
       indices[k]->add(std::move(sure), options.output);
@@ -149,7 +119,7 @@ std::string compare_whole(const Options& options, const LoadedModel& usual, doub
       load_tuned(options, std::make_shared<RecordIndex>(take(RecordIndex::read({options.output}))));
   const bool any = std::any_of(tuned.program->kernels.begin(), tuned.program->kernels.end(),
                                [](const CompiledKernel& kernel) { return kernel.is_tuned; });
-  if (!any) return tuning_summary(tuned.program->kernels);
+  if (!any) return tuning_summary(*tuned.program);
   std::vector<InModelSide> sides;
   sides.push_back(side_of(usual, options));
   sides.push_back(side_of(tuned, options));
@@ -171,7 +141,7 @@ std::string compare_whole(const Options& options, const LoadedModel& usual, doub
   const auto text = [](const std::vector<double>& sorted) {
     return "min " + time_text(sorted.front()) + ", median " + time_text(quantile(sorted, 0.5));
   };
-  return tuning_summary(tuned.program->kernels) +
+  return tuning_summary(*tuned.program) +
          format_text(
              "\nwhole model, %zu rounds in turns: default %s; tuned %s; default's time / tuned: %.3f by median "
              "of pairs (quartiles %.3f, %.3f)",

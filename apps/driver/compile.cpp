@@ -3,6 +3,7 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "apps/driver/choices.h"
 #include "apps/driver/cost.h"
 #include "apps/driver/kernels.h"
 #include "apps/driver/main_program.h"
@@ -74,8 +75,11 @@ void check_sizes(const graph::Graph& graph, int64_t limit) {
 }
 
 Front run_front(graph::Graph& graph, const CompileOptions& options, const graph::PipelineOptions& pipeline,
-                CompileObserver& observer, std::vector<graph::PassRecord>* records) {
+                CompileObserver& observer, std::vector<graph::PassRecord>* records, MadeChoices* choices) {
+  ChoiceMaker maker(graph, options);
+  const graph::Chooser chooser = maker.chooser();
   graph::PipelineOptions for_target = pipeline;
+  for_target.passes.choose = chooser;
   for_target.passes.target = options.target;
   for_target.passes.explain = observer.listener();
   *records = graph::optimize(graph, for_target);
@@ -91,7 +95,7 @@ Front run_front(graph::Graph& graph, const CompileOptions& options, const graph:
   const graph::LayoutChoice choice = wanted == "channels-last" ? graph::LayoutChoice::kChannelsLast
                                      : wanted == "blocked"     ? graph::LayoutChoice::kBlocked
                                                                : graph::LayoutChoice::kPriced;
-  if (options.opt_level >= 2) front.layouts = choose_layouts(graph, options.target, choice);
+  if (options.opt_level >= 2) front.layouts = choose_layouts(graph, options.target, choice, nullptr, chooser);
   observer.time("layouts", timer.ms());
   observer.laid_out(graph, front.layouts);
   timer.restart();
@@ -111,6 +115,8 @@ Front run_front(graph::Graph& graph, const CompileOptions& options, const graph:
     explanation += "\n";
   }
   observer.fused(explanation);
+  *choices = maker.take();
+  observer.decided(choice_list(*choices));
   return front;
 }
 
@@ -122,7 +128,8 @@ graph::Graph reduced(const graph::Graph& original, const CompileOptions& options
     pipeline.observer = nullptr;
     CompileObserver silent{Config{}};
     std::vector<graph::PassRecord> records;
-    const Front front = run_front(copy, options, pipeline, silent, &records);
+    MadeChoices choices;
+    const Front front = run_front(copy, options, pipeline, silent, &records, &choices);
     for (const graph::Group& group : front.groups) make_group_workload(copy, group, "kernel");
   };
   return reduce_to_failure(original, run, message, /*seconds=*/5);
@@ -149,8 +156,8 @@ CompiledProgram compile_with(graph::Graph& graph, std::optional<graph::Graph>& o
   program.stats.nodes_in = static_cast<int>(graph.num_nodes());
   const ScopedSpan whole(process_time_line(), "compile", "compile");
   std::optional<ScopedSpan> span(std::in_place, process_time_line(), "graph passes", "compile");
-  const Front front =
-      run_front(graph, options, graph::pipeline_options(*config(), options.opt_level), observer, &program.pass_records);
+  const Front front = run_front(graph, options, graph::pipeline_options(*config(), options.opt_level), observer,
+                                &program.pass_records, &program.choices);
   program.stats.nodes_out = static_cast<int>(graph.num_nodes());
   program.stats.groups = static_cast<int>(front.groups.size());
 

@@ -22,7 +22,7 @@ struct CompileOptions {
   std::shared_ptr<const RecordIndex> records = nullptr;  ///< of tuning: where one fits, its schedule is taken
   OtherBuilds other_builds = OtherBuilds::kRefuse;       ///< what becomes of records of other builds
   bool require_tuned = false;                            ///< refuse kernels that no record fits
-  LowerOptions lower;            ///< hooks for dumps and timing (called from several threads at a time)
+  LowerOptions lower;  ///< hooks for dumps and timing (called from several threads at a time)
 };
 
 /// Compiles a graph with static dims, as the process's switches say. The graph is optimised in place. Errors:

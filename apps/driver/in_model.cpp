@@ -40,23 +40,6 @@ class CallClock {
   std::vector<double> us_;
 };
 
-std::string text_of(const std::vector<Step>& steps) {
-  std::string text;
-  for (const Step& step : steps) text += to_string(step) + "\n";
-  return text;
-}
-
-/// Times of a call, as many as a record needs to show their spread.
-std::vector<double> times_of_call(const std::vector<double>& us, double calls) {
-  constexpr size_t kMost = 20;
-  std::vector<double> sorted = us, few;
-  std::sort(sorted.begin(), sorted.end());
-  const size_t count = std::min(kMost, sorted.size());
-  for (size_t k = 0; k < count; ++k)
-    few.push_back(quantile(sorted, (static_cast<double>(k) + 0.5) / static_cast<double>(count)) / calls);
-  return few;
-}
-
 }  // namespace
 
 Result<std::vector<InModelTimes>> time_in_model(std::span<InModelSide> sides, const InModelLimits& limits) {
@@ -64,7 +47,6 @@ Result<std::vector<InModelTimes>> time_in_model(std::span<InModelSide> sides, co
   std::vector<InModelTimes> times(sides.size());
   std::vector<std::unique_ptr<CallClock>> clocks;
   for (size_t s = 0; s < sides.size(); ++s) {
-    TS_CHECK(sides[s].program->kernels.size() == sides[0].program->kernels.size()) << "programs of other graphs";
     clocks.push_back(std::make_unique<CallClock>(*sides[s].program, sides[s].instance.threads()));
     if (limits.time_calls) times[s].kernel_us.resize(sides[s].program->kernels.size());
   }
@@ -106,7 +88,7 @@ Result<std::vector<InModelTimes>> time_in_model(std::span<InModelSide> sides, co
 std::vector<const TuningRecord*> rivals_of_default(const std::vector<const TuningRecord*>& records, size_t count) {
   std::map<std::string, const TuningRecord*> compared;
   for (const TuningRecord* record : records) {
-    const std::string steps = text_of(record->steps);
+    const std::string steps = tried_text(*record);
     if (!record->ok()) compared.erase(steps);
     else if (record->standing != RecordStanding::kTrial) compared[steps] = record;
   }
@@ -121,8 +103,8 @@ std::vector<const TuningRecord*> rivals_of_default(const std::vector<const Tunin
   // First of all what would be taken, which may be a trial that nobody compared.
   const TuningRecord* taken = record_to_take(records);
   if (taken && taken->gain() > 1) {
-    const std::string steps = text_of(taken->steps);
-    std::erase_if(rivals, [&](const TuningRecord* rival) { return text_of(rival->steps) == steps; });
+    const std::string steps = tried_text(*taken);
+    std::erase_if(rivals, [&](const TuningRecord* rival) { return tried_text(*rival) == steps; });
     rivals.insert(rivals.begin(), taken);
   }
   if (rivals.size() > count) rivals.resize(count);
@@ -146,6 +128,16 @@ InModelVerdict judge_in_model(const std::vector<InModelTimes>& times, size_t ker
   return verdict;
 }
 
+std::vector<double> few_times(const std::vector<double>& us, double calls) {
+  constexpr size_t kMost = 20;
+  std::vector<double> sorted = us, few;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t count = std::min(kMost, sorted.size());
+  for (size_t k = 0; k < count; ++k)
+    few.push_back(quantile(sorted, (static_cast<double>(k) + 0.5) / static_cast<double>(count)) / calls);
+  return few;
+}
+
 std::vector<TuningRecord> verdict_records(const InModelVerdict& verdict, const std::vector<const TuningRecord*>& rivals,
                                           const TuningRecord& usual, const std::vector<InModelTimes>& times,
                                           size_t kernel, double calls) {
@@ -153,7 +145,7 @@ std::vector<TuningRecord> verdict_records(const InModelVerdict& verdict, const s
   // Gains are those of pairs of runs, so the default's time beside each is by way of its own.
   const auto add = [&](const TuningRecord& from, size_t program, double gain) {
     TuningRecord record = from;
-    record.times_us = times_of_call(times[program].kernel_us[kernel], calls);
+    record.times_us = few_times(times[program].kernel_us[kernel], calls);
     record.default_us = record.time_us() * gain;
     record.standing = verdict.taken == program ? RecordStanding::kWinner : RecordStanding::kCompared;
     record.trial = -1;

@@ -16,7 +16,7 @@
 
 namespace tensmith {
 
-/// A program with what it runs on. Programs that take turns come from one graph and differ in schedules alone.
+/// A program with what it runs on. Programs that take turns come from one model.
 struct InModelSide {
   const CompiledProgram* program = nullptr;
   Instance instance;
@@ -57,6 +57,9 @@ struct InModelVerdict {
 /// The rival that gains most of those that gain beyond noise between their neighbours. `times`: of the default's
 /// program, then of those with the first, second ... rivals.
 InModelVerdict judge_in_model(const std::vector<InModelTimes>& times, size_t kernel, size_t rivals);
+
+/// Times by round as a record keeps them: as many as show their spread.
+std::vector<double> few_times(const std::vector<double>& us, double calls = 1);
 
 /// The records that make a verdict known: the taken rival (or `usual`, a record of the default schedule) is the winner
 /// with its time in the model, the other rivals are no more than compared. Empty without rivals.

@@ -195,6 +195,11 @@ void CompileObserver::chosen() {
   if (!config_.dump.empty()) write("algorithms.txt", algorithms_);
 }
 
+void CompileObserver::decided(const std::string& list) {
+  if (config_.explain.find("algorithm") != std::string::npos || config_.explain.find("tuning") != std::string::npos)
+    print("# which ways the passes over the graph went\n" + list + "\n");
+}
+
 void CompileObserver::placed(const std::string& explanation) {
   if (config_.explain.find("layout") != std::string::npos && !explanation.empty())
     print("# what lies in the memory of others\n" + explanation + "\n");

@@ -49,6 +49,8 @@ class CompileObserver {
   /// Hears the reasons of graph passes, or null when nobody wants to know them; `chosen` ends them.
   std::function<void(const std::string&)> listener();
   void chosen();
+  /// Which ways the passes went where there was more than one.
+  void decided(const std::string& list);
   void laid_out(const graph::Graph& graph, const graph::LayoutMap& layouts);
   void placed(const std::string& explanation);
   void fused(const std::string& explanation);

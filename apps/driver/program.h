@@ -50,6 +50,18 @@ struct KernelCall {
   std::shared_ptr<const graph::Graph> reference;
 };
 
+/// How a pass over the graph went where it had more than one way.
+struct MadeChoice {
+  graph::ChoiceSite site;
+  size_t taken = 0;       ///< of site.ways
+  bool is_tuned = false;  ///< the way is a record's
+  std::string tuning;     ///< which record, or why none; "" when no records were given
+};
+struct MadeChoices {
+  std::string structure;         ///< equal for models of the same operators and tensors, whatever their weights
+  std::vector<MadeChoice> list;  ///< each place once, in the order of the passes
+};
+
 /// Figures of a compilation.
 struct CompileStats {
   double import_ms = 0, passes_ms = 0, kernels_ms = 0, weights_ms = 0, total_ms = 0;
@@ -76,6 +88,7 @@ struct CompiledProgram {
   CompileStats stats;
   std::string model_digest;
   std::vector<graph::PassRecord> pass_records;
+  MadeChoices choices;
 };
 
 }  // namespace tensmith

@@ -11,12 +11,6 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-std::string text_of(const std::vector<Step>& steps) {
-  std::string text;
-  for (const Step& step : steps) text += to_string(step) + "\n";
-  return text;
-}
-
 /// Whether weights that cold came from the same place: times of one are not those of the other.
 bool equally_cold(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return a == b;
@@ -118,7 +112,7 @@ Result<RecordStore> RecordStore::open(const std::string& path, const std::vector
   for (const TuningRecord& record : lines.records) {
     const auto number = numbers.find(record.key);
     if (number == numbers.end()) {
-      ++store.foreign_;
+      if (!record.is_choice()) ++store.foreign_;
       continue;
     }
     const TuningTask& task = tasks[static_cast<size_t>(number->second)];
@@ -136,14 +130,14 @@ Result<RecordStore> RecordStore::open(const std::string& path, const std::vector
     outcome.error = record.error;
     outcome.error_text = record.error_text;
     // The first trial counts, so that the search goes on as it began; a failure counts whenever it is found.
-    const auto [it, fresh] = store.known_.try_emplace({number->second, text_of(record.steps)}, outcome);
+    const auto [it, fresh] = store.known_.try_emplace({number->second, tried_text(record)}, outcome);
     if (!fresh && !record.ok()) it->second = outcome;
   }
   return store;
 }
 
 std::optional<TrialOutcome> RecordStore::find(int task, const Candidate& candidate) {
-  const auto it = known_.find({task, text_of(candidate.schedule.steps())});
+  const auto it = known_.find({task, tried_text(candidate.schedule.steps())});
   if (it == known_.end()) return {};
   return it->second;
 }

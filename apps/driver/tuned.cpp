@@ -1,5 +1,6 @@
 #include "apps/driver/tuned.h"
 
+#include <algorithm>
 #include <map>
 
 #include "autotune/records/apply_record.h"
@@ -17,7 +18,8 @@ std::optional<Schedule> recorded_schedule(KernelTask& task, const CompileOptions
   return {};
 }
 
-std::string tuning_summary(const std::vector<CompiledKernel>& kernels) {
+std::string tuning_summary(const CompiledProgram& program) {
+  const std::vector<CompiledKernel>& kernels = program.kernels;
   size_t tuned = 0;
   std::map<std::string, int> reasons;
   for (const CompiledKernel& kernel : kernels) {
@@ -28,6 +30,11 @@ std::string tuning_summary(const std::vector<CompiledKernel>& kernels) {
       "records: " + std::to_string(tuned) + " of " + std::to_string(kernels.size()) + " kernels as tuned";
   for (const auto& [reason, count] : reasons)
     text += (reason == reasons.begin()->first ? "; by default: " : ", ") + std::to_string(count) + " " + reason;
+  const auto chosen = std::count_if(program.choices.list.begin(), program.choices.list.end(),
+                                    [](const MadeChoice& choice) { return choice.is_tuned; });
+  if (chosen > 0)
+    text += "; " + std::to_string(chosen) + " of " + std::to_string(program.choices.list.size()) +
+            " choices in the graph as tuned";
   return text + (reasons.empty() ? "" : " (--explain=tuning lists them)");
 }
 

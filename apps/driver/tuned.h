@@ -13,8 +13,9 @@ namespace tensmith {
 /// or why not.
 std::optional<Schedule> recorded_schedule(KernelTask& task, const CompileOptions& options);
 
-/// One line: `records: 12 of 20 kernels as tuned; by default: 6 no record of this workload, 2 refused`.
-std::string tuning_summary(const std::vector<CompiledKernel>& kernels);
+/// One line: `records: 12 of 20 kernels as tuned; by default: 6 no record of this workload, 2 refused`; and how many
+/// choices in the graph are a record's, if any is.
+std::string tuning_summary(const CompiledProgram& program);
 
 /// A line for each kernel: its name, as tuned or by default, and why.
 std::string tuning_list(const std::vector<const CompiledKernel*>& kernels);

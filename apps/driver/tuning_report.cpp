@@ -252,6 +252,7 @@ std::vector<TaskHistory> task_histories(const std::vector<TuningRecord>& records
   std::map<std::pair<RecordKey, std::string>, size_t> known;
   std::vector<std::vector<const TuningRecord*>> in_order;
   for (const TuningRecord& record : records) {
+    if (record.is_choice()) continue;
     const auto [at, fresh] = known.try_emplace({record.key, origin_key(record.origin)}, tasks.size());
     if (fresh) {
       TaskHistory task;

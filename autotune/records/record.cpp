@@ -78,6 +78,8 @@ class Reader {
     spoil(name);
     return RecordStanding::kTrial;
   }
+  /// The same where the field may be missing.
+  std::string text_or_none(const char* name) { return json_.contains(name) ? text(name) : std::string(); }
   std::vector<std::string> texts(const char* name) { return list<std::string>(name, &Json::is_string); }
   std::vector<double> numbers(const char* name) { return list<double>(name, &Json::is_number); }
   const Json* find(const char* name, bool (Json::*is_kind)() const noexcept) {
@@ -120,6 +122,7 @@ Result<TuningRecord> record_from_json(const Json& json) {
   record.default_us = reader.amount("default_us");
   record.cold_bytes = reader.number("cold_bytes");
   record.peak = {reader.amount("peak_gflops"), reader.amount("peak_cache_gbs"), reader.amount("peak_memory_gbs")};
+  record.way = reader.text_or_none("way");
   record.error = reader.text("error");
   record.error_text = reader.text("error_text");
   // Through the sign, so that all 64 bits survive.
@@ -198,9 +201,7 @@ const TuningRecord* record_to_take(const std::vector<const TuningRecord*>& recor
   std::map<std::string, Known> schedules;
   std::vector<Known*> order;
   for (const TuningRecord* record : records) {
-    std::string text;
-    for (const Step& step : record->steps) text += to_string(step) + "\n";
-    const auto [at, fresh] = schedules.try_emplace(std::move(text));
+    const auto [at, fresh] = schedules.try_emplace(tried_text(*record));
     Known& known = at->second;
     if (fresh) order.push_back(&known);
     if (!record->ok()) {
@@ -232,6 +233,16 @@ const TuningRecord* record_to_take(const std::vector<const TuningRecord*>& recor
   return taken;
 }
 
+std::string tried_text(const std::vector<Step>& steps) {
+  std::string text;
+  for (const Step& step : steps) text += to_string(step) + "\n";
+  return text;
+}
+
+std::string tried_text(const TuningRecord& record) {
+  return record.is_choice() ? record.way : tried_text(record.steps);
+}
+
 std::string record_date() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -258,6 +269,7 @@ std::string record_line(const TuningRecord& record) {
   json["cpu"] = record.origin.cpu;
   json["tool"] = record.origin.tool;
   json["build"] = record.origin.build;
+  if (record.is_choice()) json["way"] = record.way;
   json["decisions"] = to_json(record.decisions);
   // The workload's text stands in the record once.
   json["schedule"] = Json::parse(trace_to_json({"", record.steps}));

@@ -69,10 +69,13 @@ struct RecordPeak {
   friend bool operator==(const RecordPeak&, const RecordPeak&) = default;
 };
 
-/// A schedule, how long it took or why it failed.
+/// A schedule, how long it took or why it failed; or a way that a pass over the graph may go (graph/choice.h), judged
+/// in the whole model. Of such a record the key's workload is the name of the place, and the times are of all kernels
+/// that depend on it.
 struct TuningRecord {
   RecordKey key;
   RecordOrigin origin;
+  std::string way;  ///< "" for a schedule
   std::vector<Step> steps;
   Decisions decisions;           ///< that led to the steps; empty when they were written by hand
   std::vector<double> times_us;  ///< all of them; empty when it failed
@@ -89,6 +92,7 @@ struct TuningRecord {
   std::string label;  ///< of the task, for people
   std::string date;   ///< UTC, ISO 8601
 
+  bool is_choice() const { return !way.empty(); }
   bool ok() const { return error.empty() && !times_us.empty(); }
   /// Units: us. The median; 0 when it failed.
   double time_us() const;
@@ -101,6 +105,10 @@ struct TuningRecord {
 
   friend bool operator==(const TuningRecord&, const TuningRecord&) = default;
 };
+/// What a record tries for its key: the way, or the steps of the schedule, a line each.
+std::string tried_text(const TuningRecord& record);
+/// The same of the steps of a schedule.
+std::string tried_text(const std::vector<Step>& steps);
 /// Now, as `date` says it.
 std::string record_date();
 

@@ -87,12 +87,17 @@ double price_of_chain(const Graph& graph, const Chain& chain, ChannelForm form, 
   return price;
 }
 
-ChannelForm cheapest(const Graph& graph, const Chain& chain, const Target& target, std::string* explanation) {
+std::string text_of(ChannelForm form) {
+  return form.block == 0 ? "channels-last" : "blocks-of-" + std::to_string(form.block);
+}
+
+ChannelForm cheapest(const Graph& graph, const Chain& chain, const Target& target, std::string* explanation,
+                     const Chooser& chooser) {
   const int64_t lanes = std::max(1, target.lanes(4));
   // With few registers a block may also be two vectors: each place is then as long as a cache line.
   std::vector<ChannelForm> forms = {{0}, {lanes}};
   if (target.vector_registers <= 16 && lanes * 8 <= target.line_bytes) forms.push_back({2 * lanes});
-  ChannelForm best;
+  ChoiceSite site;
   double best_price = 0;
   std::ostringstream text;
   text << graph.node(chain.nodes[0]).name << " and " << chain.nodes.size() - 1 << " more:";
@@ -101,24 +106,31 @@ ChannelForm cheapest(const Graph& graph, const Chain& chain, const Target& targe
     text << (form.block == 0 ? " channels last " : " blocks of " + std::to_string(form.block) + " ")
          << static_cast<int64_t>(price / 1000) << " kcycles,";
     if (form.block == 0 || price < best_price) {
-      best = form;
+      site.by_price = site.ways.size();
       best_price = price;
     }
+    site.ways.push_back(text_of(form));
   }
-  if (explanation)
-    *explanation += text.str() +
-                    " taken: " + (best.block == 0 ? "channels last" : "blocks of " + std::to_string(best.block)) + "\n";
+  const bool has_products = std::any_of(chain.nodes.begin(), chain.nodes.end(), [&](NodeId id) {
+    return graph.node(id).op->fusion == FusionKind::kContraction;
+  });
+  const Node& first = graph.node(chain.nodes[0]);
+  site.name = "layout of " + std::to_string(chain.nodes.size()) + " operators from " + first.op->name + " " +
+              to_string(first.types[0]);
+  const ChannelForm best = forms[has_products ? choose(chooser, site) : site.by_price];
+  if (explanation) *explanation += text.str() + " taken: " + text_of(best) + "\n";
   return best;
 }
 
 }  // namespace
 
-LayoutMap choose_layouts(const Graph& graph, const Target& target, LayoutChoice choice, std::string* explanation) {
+LayoutMap choose_layouts(const Graph& graph, const Target& target, LayoutChoice choice, std::string* explanation,
+                         const Chooser& chooser) {
   LayoutMap layouts;
   for (const Chain& chain : Chains(graph).take()) {
     ChannelForm form;
     if (choice == LayoutChoice::kBlocked) form.block = std::max(1, target.lanes(4));
-    if (choice == LayoutChoice::kPriced) form = cheapest(graph, chain, target, explanation);
+    if (choice == LayoutChoice::kPriced) form = cheapest(graph, chain, target, explanation, chooser);
     for (const Value& value : chain.values) layouts[value] = layout_of_form(form, graph.type(value).rank());
   }
   // What the caller sees is row-major.

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "graph/choice.h"
 #include "graph/graph.h"
 #include "runtime/base/target.h"
 #include "tensor/layout.h"
@@ -24,8 +25,9 @@ enum class LayoutChoice : uint8_t {
 /// Operators that carry channels (LayoutRole::kChannels), and those that follow them, form chains: values that share
 /// one layout, so that nothing is converted inside. For each chain every candidate is priced: the products at the rate
 /// that the target reaches with it, blocks that are not full, bytes that move, and conversions where the chain meets
-/// others. `explanation` (may be null) gets a line per chain with the figures.
+/// others. `explanation` (may be null) gets a line per chain with the figures. What is priced can be decided otherwise
+/// by `chooser` for chains with products.
 LayoutMap choose_layouts(const Graph& graph, const Target& target, LayoutChoice choice = LayoutChoice::kPriced,
-                         std::string* explanation = nullptr);
+                         std::string* explanation = nullptr, const Chooser& chooser = nullptr);
 
 }  // namespace tensmith::graph

@@ -38,6 +38,15 @@ std::string name_of(const Way& way) {
   return way.tile == 0 ? "directly" : "by Winograd tiles of " + tile + " x " + tile;
 }
 
+/// `algorithm of 3x3 convolutions 64 to 64 at 1x56x56`: directly or by tiles.
+ChoiceSite site_of(const ConvSize& s, size_t by_price) {
+  const auto text = [](int64_t extent) { return std::to_string(extent); };
+  return {"algorithm of 3x3 convolutions " + text(s.channels) + " to " + text(s.outs) + " at " + text(s.batch) + "x" +
+              text(s.rows) + "x" + text(s.columns),
+          {"direct", "winograd-2", "winograd-4"},
+          by_price};
+}
+
 /// `Conv_3: 64 channels to 64 at 56 x 56: by Winograd tiles of 4 x 4, 0.21 Mcycles; directly 0.39; ...`
 std::string why(const std::string& node, const ConvSize& s, const std::array<Way, 3>& ways, int taken) {
   std::string line = node + ": " + std::to_string(s.channels) + " channels to " + std::to_string(s.outs) + " at " +
@@ -99,9 +108,9 @@ int choose_algorithm(GraphEditor& edit, const PassOptions& options) {
     const std::array<Way, 3> ways = {Way{0, direct_cycles(*size, target)}, Way{2, winograd_cycles(*size, 2, target)},
                                      Way{4, winograd_cycles(*size, 4, target)}};
     // Of ways that cost the same the first, which needs the least memory.
-    const int best = std::min_element(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
-                       return a.cycles < b.cycles;
-                     })->tile;
+    const auto cheapest =
+        std::min_element(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.cycles < b.cycles; });
+    const int best = ways[choose(options.choose, site_of(*size, static_cast<size_t>(cheapest - ways.begin())))].tile;
     if (options.explain) options.explain(why(node.name, *size, ways, best));
     if (best == 0) continue;
     AttrMap attrs;

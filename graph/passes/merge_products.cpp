@@ -76,6 +76,12 @@ bool same_kind(const Product& a, const Product& b) {
            a.node->attrs.get_string("auto_pad", "NOTSET") == b.node->attrs.get_string("auto_pad", "NOTSET")));
 }
 
+ChoiceSite site_of(const Rewriter& r, Value x, const std::vector<Product>& parts) {
+  std::string name = "products of " + to_string(r.type(x)) + " with";
+  for (const Product& part : parts) name += " " + std::to_string(part.channels);
+  return {name + " columns", {"merged", "apart"}, 0};
+}
+
 Constant flat(const Constant& c) { return c.with_shape({c.num_elements()}); }
 
 bool merge(Rewriter& r, Value x, const std::vector<Product>& parts) {
@@ -123,7 +129,7 @@ bool merge(Rewriter& r, Value x, const std::vector<Product>& parts) {
 
 }  // namespace
 
-int merge_products(GraphEditor& edit, const PassOptions&) {
+int merge_products(GraphEditor& edit, const PassOptions& options) {
   Rewriter r(edit);
   int merged = 0;
   for (NodeId id : edit.graph().topological_order()) {
@@ -144,7 +150,8 @@ int merge_products(GraphEditor& edit, const PassOptions&) {
         else kind->push_back(*p);
       }
       for (const std::vector<Product>& parts : kinds)
-        if (parts.size() > 1 && merge(r, x, parts)) merged += static_cast<int>(parts.size()) - 1;
+        if (parts.size() > 1 && choose(options.choose, site_of(r, x, parts)) == 0 && merge(r, x, parts))
+          merged += static_cast<int>(parts.size()) - 1;
     }
   }
   return merged;

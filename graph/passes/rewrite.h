@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/choice.h"
 #include "graph/op_def.h"
 #include "runtime/base/target.h"
 
@@ -19,6 +20,7 @@ struct PassOptions {
                                  << 20;  ///< largest constant that folding may make (unless it replaces larger ones)
   std::optional<Target> target = {};     ///< what the code is for; without it choices that depend on it are not made
   bool winograd = true;                  ///< convolutions may be computed by transformed tiles
+  Chooser choose = nullptr;              ///< where a pass could go another way than its estimate says; null: it says
   /// Called with a line for each choice that a pass makes by cost, and its reasons; null: nobody asks.
   std::function<void(const std::string&)> explain = nullptr;
 };

@@ -46,6 +46,22 @@ def make_model(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
 
 
+def make_conv_model(path: Path) -> None:
+    """A convolution that can be computed in several ways, whose result the caller does not see."""
+    rng = np.random.default_rng(1)
+    weights = [numpy_helper.from_array(rng.standard_normal((32, 32, 3, 3)).astype(np.float32), "w")]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("GlobalMaxPool", ["b"], ["y"]),
+    ]
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 32, 24, 24]), ("y", [1, 32, 1, 1]))
+    ]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
 def line_of(record: dict) -> str:
     body = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
     check = hashlib.sha256(body.encode()).hexdigest()[:16]
@@ -189,6 +205,26 @@ class Checks:
         said = run("records", "export", str(pruned))
         assert said.count("void schedule_") == 3 and "s.split(" in said, said
 
+    def ways_of_the_graph(self) -> None:
+        model, file = self.folder / "conv.onnx", self.folder / "ways.jsonl"
+        make_conv_model(model)
+        tune = ["tune", str(model), "--threads", "1", "--progress", "none", "-o", str(file)]
+        said = run(*tune, "--trials", "1")
+        assert "graph: 3 other ways at 2 places tried" in said, said
+        ways = [r for r in json.loads(run("records", "ls", "--json", str(file)))["records"] if "way" in r]
+        assert {"direct", "winograd-2", "winograd-4", "channels-last"} <= {r["way"] for r in ways}, ways
+        assert {r["standing"] for r in ways} == {"compared", "winner"}, ways
+        # They are tried once, replay, and serve what is compiled.
+        assert "other ways" not in run(*tune, "--trials", "2")
+        run("records", "verify", "--replay", str(file))
+        said = run("run", str(model), "--threads", "1", "--records", str(file), "--explain=tuning")
+        assert "2 of 2 choices in the graph as tuned" in said and ", as tuned: winner of" in said, said
+        run("verify", str(model), "--threads", "1", "--records", str(file))
+        said = run(*tune[:-1], str(self.folder / "estimates.jsonl"), "--trials", "1", "--no-choices")
+        assert "other ways" not in said, said
+        said = run("tune", str(model), "--threads", "1", "--dry-run")
+        assert "algorithm of 3x3 convolutions 32 to 32 at 1x24x24: " in said, said
+
     def usage(self) -> None:
         run("records", "ls", str(self.folder / "none.jsonl"), code=2)
         run("records", "merge", str(self.file), code=2)
@@ -209,6 +245,7 @@ def main() -> int:
             checks.illegal_ones_fall_back,
             checks.damaged_lines,
             checks.lists,
+            checks.ways_of_the_graph,
             checks.usage,
         ]
         for test in tests:

@@ -68,6 +68,29 @@ TEST(Record, RoundTrip) {
   EXPECT_EQ(TuningRecord().time_us(), 0);
 }
 
+TEST(Record, AWayOfTheGraphRoundTripsAndCompetes) {
+  TuningRecord tile = small_record(1), direct = small_record(1);
+  for (TuningRecord* record : {&tile, &direct}) {
+    record->steps.clear();
+    record->decisions = {};
+    record->key.workload = "choice in model 1234: algorithm of something";
+    record->standing = RecordStanding::kWinner;
+  }
+  tile.way = "winograd-2";
+  tile.times_us = {2};
+  tile.default_us = 3;
+  direct.way = "direct";
+  direct.times_us = {3};
+  direct.default_us = 3;
+  const std::string line = record_line(tile);
+  EXPECT_EQ(parse_record_line(std::string_view(line).substr(0, line.size() - 1)).value(), tile);
+  EXPECT_EQ(record_to_take({&direct, &tile}), &tile);
+  // Found to be no better later.
+  TuningRecord again = tile;
+  again.standing = RecordStanding::kCompared;
+  EXPECT_EQ(record_to_take({&direct, &tile, &again}), &direct);
+}
+
 TEST(Record, EveryFlippedByteIsSeen) {
   const std::string line = record_line(record_of(dense_workload(4, 16, 4), request_here(), 2));
   Rng rng(3);

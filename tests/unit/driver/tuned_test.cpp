@@ -104,7 +104,7 @@ TEST(Tuned, RecordsGiveTheSameResults) {
       EXPECT_EQ(program.kernels[k].schedule.steps(), records[k].steps);
     }
     const std::string count = std::to_string(records.size());
-    EXPECT_EQ(tuning_summary(program.kernels), "records: " + count + " of " + count + " kernels as tuned");
+    EXPECT_EQ(tuning_summary(program), "records: " + count + " of " + count + " kernels as tuned");
     const std::vector<float> got = run(program);
     for (size_t k = 0; k < expected.size(); ++k) EXPECT_NEAR(got[k], expected[k], 1e-5) << "seed " << seed;
   }
@@ -145,7 +145,7 @@ TEST(Tuned, WhatDoesNotFitFallsBackAndSaysWhy) {
     EXPECT_EQ(program.kernels[k].schedule.steps(), usual.kernels[k].schedule.steps());
   }
   EXPECT_EQ(run(program), run(usual));
-  EXPECT_NE(tuning_summary(program.kernels).find("; by default: "), std::string::npos);
+  EXPECT_NE(tuning_summary(program).find("; by default: "), std::string::npos);
 
   CompileOptions strict = options_with(index_of(records));
   strict.require_tuned = true;

@@ -110,6 +110,24 @@ TEST(ChooseAlgorithm, LeavesWhatTilesDoNotServe) {
   EXPECT_EQ(changes({64, 64, 28}, off), 0) << "switched off";
 }
 
+TEST(ChooseAlgorithm, GoesAnotherWayWhenToldTo) {
+  PassOptions options = options_for("znver4");
+  std::vector<ChoiceSite> asked;
+  for (const auto& [way, changed] : {std::pair<size_t, int>{0, 0}, {1, 1}, {2, 1}}) {
+    options.choose = [&](const ChoiceSite& site) {
+      asked.push_back(site);
+      return way;
+    };
+    EXPECT_EQ(changes({64, 64, 56}, options), changed) << way;
+  }
+  ASSERT_EQ(asked.size(), 3u);
+  EXPECT_EQ(asked[0].name, "algorithm of 3x3 convolutions 64 to 64 at 1x56x56");
+  EXPECT_EQ(asked[0].ways, (std::vector<std::string>{"direct", "winograd-2", "winograd-4"}));
+  EXPECT_EQ(asked[0].by_price, 2u);
+  changes({64, 64, 28, 3, 2}, options);
+  EXPECT_EQ(asked.size(), 3u) << "there is only one way";
+}
+
 TEST(ChooseAlgorithm, TellsWhatEachWayWouldCost) {
   PassOptions options = options_for("znver4");
   std::vector<std::string> lines;
