@@ -230,8 +230,9 @@ void GraphEditor::bind_dims(const std::map<std::string, int64_t>& sizes) {
     if (std::any_of(graph_.dims.begin(), graph_.dims.end(), known)) continue;
     std::string names;
     for (const Var& dim : graph_.dims) names += (names.empty() ? "" : ", ") + dim.name();
-    TS_USER_CHECK(false, "unknown-dim") << "dim " << name << ": expected one of "
-                                        << (names.empty() ? "none (all sizes are fixed)" : names);
+    TS_USER_CHECK(false, "unknown-dim")
+        << "dim " << name << ": expected "
+        << (names.empty() ? "no such option, since all sizes of the model are fixed" : "one of " + names);
   }
   if (!map.empty()) substitute_dims(map);
 }

@@ -76,11 +76,14 @@ std::vector<int> parse_numbers(const char* flag, const std::string& text, int co
   return numbers;
 }
 
+// Schedules of a task that --dry-run makes to count them, a millisecond each or more; larger spaces are estimated.
+constexpr int64_t kCounted = 128;
+
 void list_tasks(const std::vector<TuningTask>& tasks, bool spaces) {
   for (size_t t = 0; t < tasks.size(); ++t) {
     std::cout << "task " << t << ": " << tasks[t].label << ", " << tasks[t].weight << " calls, "
               << tasks[t].flops * 1e-6 << " MFLOP a call\n";
-    if (spaces) std::cout << to_string(space_summary(Space(tasks[t].workload, tasks[t].request)));
+    if (spaces) std::cout << to_string(space_summary(Space(tasks[t].workload, tasks[t].request), kCounted));
   }
 }
 

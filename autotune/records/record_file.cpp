@@ -99,8 +99,9 @@ std::string to_string(const BadLine& bad) {
 Result<RecordLines> read_records(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   struct stat kind {};
-  if (!file || stat(path.c_str(), &kind) != 0 || S_ISDIR(kind.st_mode))
-    return Failure{"cannot-read", path + ": the file of records cannot be read"};
+  if (!file || stat(path.c_str(), &kind) != 0)
+    return Failure{"cannot-read", path + ": cannot be read: " + std::strerror(errno)};
+  if (S_ISDIR(kind.st_mode)) return Failure{"cannot-read", path + ": cannot be read: it is a folder"};
   RecordLines found;
   std::string line;
   std::vector<char> block(size_t{1} << 16);

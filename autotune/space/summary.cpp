@@ -10,7 +10,7 @@ namespace {
 
 // Random descents for the estimate: its error falls with their root, and a few per cent are enough to see whether a
 // space is for counting or for searching.
-constexpr int kDescents = 64;
+constexpr int kDescents = 24;
 
 std::string text_of(const ChoiceOption& option) { return to_string(option.value); }
 
